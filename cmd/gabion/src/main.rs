@@ -1,0 +1,3 @@
+//! The `gabion` command.
+
+fn main() {}

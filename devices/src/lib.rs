@@ -1,0 +1,22 @@
+//! Block devices of this host.
+//!
+//! At present this crate holds the unit types that every Gabion library shares: sizes that say what they
+//! count, and the numbers that name a device to the kernel. Discovery, eligibility, partitions, wiping,
+//! filesystems and mounts build on them.
+//!
+//! ```
+//! use devices::{Bytes, Sectors};
+//!
+//! let size: Bytes = "1.5GiB".parse()?;
+//! assert_eq!(size.get(), 1_610_612_736);
+//! assert_eq!(Sectors::try_from(size)?.get(), 3_145_728);
+//! # Ok::<(), devices::SizeError>(())
+//! ```
+
+#![deny(unsafe_code)]
+
+mod devno;
+mod size;
+
+pub use devno::{DeviceNumber, ParseDeviceNumberError};
+pub use size::{Bytes, Sectors, SizeError};

@@ -1,0 +1,3 @@
+//! The process that holds liblvm2cmd.
+
+fn main() {}

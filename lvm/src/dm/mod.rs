@@ -1,0 +1,1 @@
+//! Device-mapper by its own ioctls, for reading: tables, status, dependencies, events.

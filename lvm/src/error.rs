@@ -1,0 +1,252 @@
+//! What can go wrong, and what it left behind.
+
+use std::fmt;
+use std::time::Duration;
+
+use crate::run::LogRecord;
+
+/// Which space ran out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Space {
+    /// Extents of the group, or data blocks of a thin pool.
+    Data,
+    /// The group's metadata area, or a thin pool's metadata volume.
+    Metadata,
+    /// Distinct PVs for the legs of a RAID volume or for stripes.
+    Legs,
+}
+
+/// What failed, in the terms a caller can act on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Kind {
+    /// The PV, group or volume does not exist.
+    NotFound,
+    /// A PV, group or volume of that name exists.
+    AlreadyExists,
+    /// Not enough space of the kind told.
+    NoSpace(Space),
+    /// The volume is open or has holders.
+    InUse,
+    /// Another command holds the group's lock, or an earlier one still runs.
+    Busy,
+    /// The request itself cannot be right.
+    InvalidArgument,
+    /// The group lacks a PV.
+    MissingPv,
+    /// The thing is not ours, so it was not touched.
+    Foreign,
+    /// This kernel or this LVM cannot do it.
+    Unsupported,
+    /// Metadata contradicts itself, its checksum, or the kernel's tables.
+    Inconsistent,
+    /// A device or a file did not answer.
+    Io,
+    /// The worker died.
+    Crashed,
+    /// The deadline passed; the command goes on.
+    TimedOut,
+    /// LVM said no for a reason of its own.
+    Other,
+}
+
+/// What the failed operation left behind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Effect {
+    /// Nothing changed.
+    None,
+    /// The change was made, although the caller gets an error.
+    Done,
+    /// It cannot be told yet; the group is quarantined until recovery has looked.
+    Unknown,
+}
+
+/// A failed operation on LVM: what was tried, on what, what the system answered, and what to do next.
+pub struct Error {
+    inner: Box<Inner>,
+}
+
+struct Inner {
+    kind: Kind,
+    effect: Effect,
+    /// What was tried, on what: `create volume data/db`.
+    tried: String,
+    /// What the system answered, if it said anything.
+    answer: Option<String>,
+    /// What a person can do about it.
+    advice: Option<String>,
+    records: Vec<LogRecord>,
+    elapsed: Option<Duration>,
+    source: Option<Box<dyn std::error::Error + Send + Sync>>,
+}
+
+impl Error {
+    /// An error without effect; `tried` names the act and its object, in the infinitive.
+    pub fn new(kind: Kind, tried: impl Into<String>) -> Self {
+        Self {
+            inner: Box::new(Inner {
+                kind,
+                effect: Effect::None,
+                tried: tried.into(),
+                answer: None,
+                advice: None,
+                records: Vec::new(),
+                elapsed: None,
+                source: None,
+            }),
+        }
+    }
+
+    /// Adds what the operation left behind.
+    #[must_use]
+    pub fn with_effect(mut self, effect: Effect) -> Self {
+        self.inner.effect = effect;
+        self
+    }
+
+    /// Adds what the system answered.
+    #[must_use]
+    pub fn with_answer(mut self, answer: impl Into<String>) -> Self {
+        self.inner.answer = Some(answer.into());
+        self
+    }
+
+    /// Adds what to do next.
+    #[must_use]
+    pub fn with_advice(mut self, advice: impl Into<String>) -> Self {
+        self.inner.advice = Some(advice.into());
+        self
+    }
+
+    /// Adds LVM's own lines about this command.
+    #[must_use]
+    pub fn with_records(mut self, records: Vec<LogRecord>) -> Self {
+        self.inner.records = records;
+        self
+    }
+
+    /// Adds how long the command took.
+    #[must_use]
+    pub fn with_elapsed(mut self, elapsed: Duration) -> Self {
+        self.inner.elapsed = Some(elapsed);
+        self
+    }
+
+    /// Adds the cause.
+    #[must_use]
+    pub fn with_source(mut self, source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
+        self.inner.source = Some(source.into());
+        self
+    }
+
+    /// What failed.
+    #[must_use]
+    pub fn kind(&self) -> Kind {
+        self.inner.kind
+    }
+
+    /// What it left behind.
+    #[must_use]
+    pub fn effect(&self) -> Effect {
+        self.inner.effect
+    }
+
+    /// What was tried, on what.
+    #[must_use]
+    pub fn tried(&self) -> &str {
+        &self.inner.tried
+    }
+
+    /// What the system answered.
+    #[must_use]
+    pub fn answer(&self) -> Option<&str> {
+        self.inner.answer.as_deref()
+    }
+
+    /// What a person can do about it.
+    #[must_use]
+    pub fn advice(&self) -> Option<&str> {
+        self.inner.advice.as_deref()
+    }
+
+    /// LVM's own lines about the failed command, oldest first.
+    #[must_use]
+    pub fn records(&self) -> &[LogRecord] {
+        &self.inner.records
+    }
+
+    /// How long the command ran, where one did.
+    #[must_use]
+    pub fn elapsed(&self) -> Option<Duration> {
+        self.inner.elapsed
+    }
+}
+
+/// One line: what was tried, the answer, the advice. `{:#}` adds every line that LVM wrote.
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let inner = &self.inner;
+        write!(f, "could not {}", inner.tried)?;
+        if let Some(answer) = &inner.answer {
+            write!(f, ": {answer}")?;
+        }
+        match inner.effect {
+            Effect::None => {}
+            Effect::Done => f.write_str(" (the change was made)")?,
+            Effect::Unknown => f.write_str(" (whether the change was made is not known yet)")?,
+        }
+        if let Some(advice) = &inner.advice {
+            write!(f, "; {advice}")?;
+        }
+        if f.alternate() {
+            for record in &inner.records {
+                write!(f, "\n  {record}")?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}/{:?}: {self:#}", self.inner.kind, self.inner.effect)?;
+        let mut source = std::error::Error::source(self);
+        while let Some(cause) = source {
+            write!(f, "\n  caused by: {cause}")?;
+            source = cause.source();
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.inner.source.as_deref().map(|source| source as _)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn display_tells_the_whole_story_in_one_line() {
+        let error = Error::new(Kind::NoSpace(Space::Data), "create volume data/db")
+            .with_answer("group data has 3 of the 5 extents needed")
+            .with_advice("add a disk to the group");
+        assert_eq!(
+            error.to_string(),
+            "could not create volume data/db: group data has 3 of the 5 extents needed; add a disk to the group"
+        );
+        assert_eq!(error.effect(), Effect::None);
+    }
+
+    #[test]
+    fn the_cause_is_in_the_chain_and_not_in_the_text() {
+        let cause = std::io::Error::other("the disk said no");
+        let error = Error::new(Kind::Io, "read /dev/sda").with_source(cause);
+        assert_eq!(error.to_string(), "could not read /dev/sda");
+        assert!(format!("{error:?}").contains("the disk said no"));
+    }
+}

@@ -1,0 +1,23 @@
+//! LVM2 as a safe, typed library.
+//!
+//! Reads never go through LVM: the metadata on the PVs ([`metadata`]) and the kernel's tables ([`dm`]) are read
+//! natively. Commands run only to change something, in a small worker process that holds liblvm2cmd ([`worker`]).
+
+#![deny(unsafe_code)]
+
+pub mod command;
+pub mod dm;
+mod error;
+mod extent;
+pub mod metadata;
+mod name;
+pub mod ops;
+pub mod run;
+pub mod thin_meta;
+mod uuid;
+pub mod worker;
+
+pub use error::{Effect, Error, Kind, Space};
+pub use extent::{ExtentSize, Extents};
+pub use name::{LvName, NameError, Tag, VgName};
+pub use uuid::{Uuid, UuidError};

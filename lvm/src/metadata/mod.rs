@@ -1,0 +1,1 @@
+//! LVM metadata, read straight from the block devices.

@@ -1,0 +1,1 @@
+//! The typed operations on PVs, groups, volumes, pools and snapshots.

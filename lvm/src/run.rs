@@ -1,0 +1,92 @@
+//! Running one LVM command: the request, the reply, and whoever carries it out.
+
+use std::fmt;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Error, Uuid, VgName};
+
+/// What a command locks, and therefore which queue it waits in.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Scope {
+    /// One group. Its uuid is known once the group exists; commands of one group run one after the other.
+    Vg {
+        /// The name by which the command line calls it.
+        name: VgName,
+        /// Its identity, by which the queue is kept.
+        uuid: Uuid,
+    },
+    /// No group yet, or several: the command runs while no other does.
+    Alone,
+}
+
+/// One command to run.
+#[derive(Clone, Debug)]
+pub struct Request {
+    /// What the command locks.
+    pub scope: Scope,
+    /// What is tried, in the infinitive, for error texts: `create volume data/db`.
+    pub tried: String,
+    /// The command and its arguments; made from typed options only, never from a caller's text.
+    pub argv: Vec<String>,
+    /// How long the caller waits. The command itself goes on after that.
+    pub deadline: Duration,
+}
+
+/// How liblvm2cmd's `lvm2_run` ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum ReturnCode {
+    /// The command was carried out.
+    Succeeded,
+    /// There is no such command.
+    NoSuchCommand,
+    /// The options were not understood.
+    InvalidParameters,
+    /// The library could not start.
+    InitFailed,
+    /// Any real failure; the records tell which.
+    Failed,
+}
+
+/// One line that LVM wrote.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LogRecord {
+    /// LVM's level: 2 fatal, 3 error, 4 print and warning, 5 verbose and up.
+    pub level: u8,
+    /// The text without its newline.
+    pub message: String,
+}
+
+impl fmt::Display for LogRecord {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+/// What a command that was carried out by the library left behind.
+#[derive(Clone, Debug)]
+pub struct Reply {
+    /// How it ended.
+    pub code: ReturnCode,
+    /// What LVM wrote at levels 2 to 4, oldest first.
+    pub records: Vec<LogRecord>,
+    /// True when a message reached the 4,095 bytes at which the library cuts.
+    pub truncated: bool,
+    /// How long the command ran.
+    pub elapsed: Duration,
+}
+
+/// Carries out commands; the worker pool in production.
+pub trait Runner: fmt::Debug + Send + Sync {
+    /// Runs one command and waits for its end or for the request's deadline.
+    ///
+    /// A command that LVM refused is a [`Reply`] with another code than [`ReturnCode::Succeeded`], not an error.
+    ///
+    /// # Errors
+    ///
+    /// [`Kind::Busy`](crate::Kind::Busy) when the group is quarantined or an earlier command outlived its caller;
+    /// [`Kind::TimedOut`](crate::Kind::TimedOut) and [`Kind::Crashed`](crate::Kind::Crashed), both with
+    /// [`Effect::Unknown`](crate::Effect::Unknown) once the command had begun.
+    fn run(&self, request: &Request) -> Result<Reply, Error>;
+}

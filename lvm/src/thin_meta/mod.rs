@@ -1,0 +1,1 @@
+//! The metadata of a thin pool, read from its metadata volume.
