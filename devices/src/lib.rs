@@ -16,6 +16,10 @@
 #![deny(unsafe_code)]
 
 mod devno;
+#[cfg(feature = "loop")]
+mod ioctl;
+#[cfg(feature = "loop")]
+pub mod loopdev;
 mod size;
 
 pub use devno::{DeviceNumber, ParseDeviceNumberError};

@@ -1,1 +1,5 @@
 //! What the suites stand on: fresh disks, a private LVM, and LVM's own word to compare with.
+
+pub mod disk;
+
+pub use disk::{Disk, skip_unless_dm, skip_unless_loop};
