@@ -1,3 +1,33 @@
-//! The developer's commands.
+//! The developer's commands: `cargo xtask COMMAND`.
 
-fn main() {}
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+use xtask::{setup, vm};
+
+#[derive(Parser)]
+#[command(name = "cargo xtask", about = "The developer's commands of Gabion")]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+/// One variant a command, one module a variant.
+#[derive(Subcommand)]
+enum Command {
+    /// Install what the rig needs, and fetch the guest's kernel
+    Setup(setup::Arguments),
+    /// Open a shell or run a command in the disposable virtual machine
+    Vm(vm::Arguments),
+}
+
+fn main() -> ExitCode {
+    let ended = match Cli::parse().command {
+        Command::Setup(arguments) => setup::run(&arguments),
+        Command::Vm(arguments) => vm::run(&arguments),
+    };
+    ended.unwrap_or_else(|error| {
+        eprintln!("error: {error:#}");
+        ExitCode::FAILURE
+    })
+}

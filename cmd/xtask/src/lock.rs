@@ -1,0 +1,55 @@
+//! One machine a host: two emulated machines at once would starve each other into time-outs.
+
+use std::fs::{self, File};
+use std::path::PathBuf;
+
+use anyhow::{Context, Result};
+use rustix::fs::{FlockOperation, flock};
+
+use crate::paths;
+
+/// The right to run a machine, held until it is dropped or the process ends.
+#[derive(Debug)]
+pub struct Lock {
+    _file: File,
+    run: PathBuf,
+}
+
+impl Lock {
+    /// Takes the lock, and says so when it has to wait.
+    pub fn take() -> Result<Self> {
+        let cache = paths::cache()?;
+        let path = cache.join("lock");
+        let file = File::options().create(true).truncate(false).read(true).write(true).open(&path);
+        let file = file.with_context(|| format!("opening the lock {}", path.display()))?;
+        if flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
+            let holder = fs::read_to_string(&path).unwrap_or_default();
+            eprintln!("rig: another machine runs on this host ({}); waiting for it to end", holder.trim());
+            flock(&file, FlockOperation::LockExclusive)
+                .with_context(|| format!("locking {}", path.display()))?;
+        }
+        let arguments: Vec<String> = std::env::args().skip(1).collect();
+        let holder = format!("process {}: {}\n", std::process::id(), arguments.join(" "));
+        fs::write(&path, holder).with_context(|| format!("writing {}", path.display()))?;
+        // Whatever lies here is of a process that was killed: nobody else can be running.
+        let run = cache.join("run");
+        if run.exists() {
+            fs::remove_dir_all(&run).with_context(|| format!("removing the stale {}", run.display()))?;
+        }
+        fs::create_dir(&run).with_context(|| format!("making {}", run.display()))?;
+        Ok(Lock { _file: file, run })
+    }
+
+    /// The directory for the machine's disks, sockets and shares; it is removed with the lock.
+    pub fn run_dir(&self) -> &PathBuf {
+        &self.run
+    }
+}
+
+impl Drop for Lock {
+    fn drop(&mut self) {
+        if let Err(error) = fs::remove_dir_all(&self.run) {
+            eprintln!("rig: removing {}: {error}", self.run.display());
+        }
+    }
+}

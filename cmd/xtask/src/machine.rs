@@ -1,0 +1,396 @@
+//! The disposable virtual machine: boot it, run commands in it, pull its disks, cut its power.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::fs;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use guest::protocol::{Command, Disk, Event, Frame, Request, Status, Stream};
+use serde_json::json;
+
+use crate::boot;
+use crate::kernel::Kernel;
+use crate::lock::Lock;
+use crate::qemu::{self, Accelerator, Emulator, RunDir, connect};
+use crate::qmp::Qmp;
+use crate::virtual_disk::{Bus, DiskSpec, VirtualDisk};
+
+/// How long the machine may take to boot; emulation needs about 7 seconds on an idle host.
+const BOOT: Duration = Duration::from_secs(180);
+
+/// How much longer than a command's own limit the guest may take to report its end.
+const GRACE: Duration = Duration::from_secs(40);
+
+/// How long the guest may take for anything that is not a command.
+const ANSWER: Duration = Duration::from_secs(180);
+
+/// The most that is kept of one command's output, in bytes.
+const OUTPUT: usize = 8 << 20;
+
+/// What a machine consists of.
+#[derive(Debug, Clone, Default)]
+pub struct MachineSpec {
+    /// Its spare disks.
+    pub disks: Vec<DiskSpec>,
+    /// Programs that the guest finds in /run/rig/bin (first in its PATH), by name.
+    pub programs: BTreeMap<String, PathBuf>,
+}
+
+/// A running machine. Dropping it cuts its power; its disks are deleted with the lock's directory.
+///
+/// ```no_run
+/// use guest::protocol::Command;
+/// use xtask::{built, lock::Lock, machine::{Machine, MachineSpec}, setup, virtual_disk::DiskSpec};
+///
+/// # fn main() -> anyhow::Result<()> {
+/// let kernel = setup::ready()?;
+/// let spec = MachineSpec { disks: vec![DiskSpec::plain(3)], programs: built::guest_programs()? };
+/// let lock = Lock::take()?;
+/// let mut machine = Machine::boot(&lock, &kernel, &spec)?;
+/// let output = machine.run(&Command::script("pvcreate /dev/vda && pvs"))?;
+/// assert!(output.status.success(), "{}", output.text());
+/// machine.cut_power();
+/// machine.start()?; // the same disks, and what was written to them
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug)]
+pub struct Machine {
+    kernel: Kernel,
+    run: RunDir,
+    accelerator: Accelerator,
+    virtual_disks: Vec<VirtualDisk>,
+    running: Option<Running>,
+    next_id: u32,
+}
+
+#[derive(Debug)]
+struct Running {
+    emulator: Emulator,
+    port: UnixStream,
+    frames: Receiver<Frame>,
+    kernel: String,
+    uptime: Duration,
+    disks: Vec<Disk>,
+}
+
+/// What a command gave.
+#[derive(Debug, Clone)]
+pub struct Output {
+    /// How it ended.
+    pub status: Status,
+    /// What it wrote, in the order of arrival.
+    pub written: Vec<(Stream, Vec<u8>)>,
+    /// What the kernel logged meanwhile.
+    pub kernel_log: Vec<String>,
+    /// How long it ran in the guest.
+    pub took: Duration,
+}
+
+impl Output {
+    /// Both streams as text, in the order of arrival.
+    pub fn text(&self) -> String {
+        let bytes: Vec<u8> = self.written.iter().flat_map(|(_, bytes)| bytes).copied().collect();
+        String::from_utf8_lossy(&bytes).into_owned()
+    }
+
+    /// Standard output as text.
+    pub fn stdout(&self) -> String {
+        let out = self.written.iter().filter(|(stream, _)| *stream == Stream::Out);
+        let bytes: Vec<u8> = out.flat_map(|(_, bytes)| bytes).copied().collect();
+        String::from_utf8_lossy(&bytes).into_owned()
+    }
+}
+
+/// The machine is gone or does not answer; the same disks can be started again.
+#[derive(Debug)]
+pub struct Lost {
+    /// What happened.
+    pub why: String,
+    /// The end of its console.
+    pub console: String,
+    /// What the command had written until then.
+    pub written: String,
+}
+
+impl fmt::Display for Lost {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the machine is lost: {}; the end of its console:\n{}", self.why, self.console)
+    }
+}
+
+impl std::error::Error for Lost {}
+
+impl Machine {
+    /// Boots a machine with fresh disks.
+    pub fn boot(lock: &Lock, kernel: &Kernel, spec: &MachineSpec) -> Result<Self> {
+        let run = RunDir(lock.run_dir().clone());
+        for directory in [run.share(), run.out()] {
+            fs::create_dir_all(&directory).with_context(|| format!("making {}", directory.display()))?;
+        }
+        boot::stage(&run.share(), kernel, &spec.programs)?;
+        let accelerator = qemu::accelerator(kernel, &run)?;
+        let virtual_disks = VirtualDisk::create_all(&spec.disks, lock.run_dir())?;
+        let kernel = kernel.clone();
+        let mut machine = Machine { kernel, run, accelerator, virtual_disks, running: None, next_id: 0 };
+        machine.start()?;
+        Ok(machine)
+    }
+
+    /// Starts the machine again on the same disks, after [`Machine::cut_power`] or when it was lost.
+    pub fn start(&mut self) -> Result<()> {
+        self.cut_power();
+        let mut emulator = Emulator::start(&self.kernel, &self.run, &self.virtual_disks, self.accelerator)?;
+        qemu::check_started(&mut emulator, &self.run)?;
+        let port = connect(&self.run.runner_socket())?;
+        let frames = receive(port.try_clone().context("sharing the runner's port")?);
+        match frames.recv_timeout(BOOT) {
+            Ok(Frame::Event(Event::Ready { kernel, uptime, disks })) => {
+                self.running = Some(Running { emulator, port, frames, kernel, uptime, disks });
+                Ok(())
+            }
+            Ok(other) => bail!("the guest's runner began with {other:?}"),
+            Err(RecvTimeoutError::Timeout) => {
+                Err(self.lost(format!("it did not boot within {} s", BOOT.as_secs()), "").into())
+            }
+            Err(RecvTimeoutError::Disconnected) => Err(self.lost("it ended while booting".into(), "").into()),
+        }
+    }
+
+    /// Ends the machine at once, as a power cut does. What the guest had written stays on the disks.
+    pub fn cut_power(&mut self) {
+        if let Some(mut running) = self.running.take() {
+            running.emulator.kill();
+        }
+    }
+
+    /// The guest's kernel release, and the time from its start until it was ready.
+    pub fn booted(&self) -> (String, Duration) {
+        self.running.as_ref().map(|running| (running.kernel.clone(), running.uptime)).unwrap_or_default()
+    }
+
+    /// How the guest's processor is made.
+    pub fn accelerator(&self) -> Accelerator {
+        self.accelerator
+    }
+
+    /// The spare disks as the guest saw them last, in their order.
+    pub fn disks(&self) -> &[Disk] {
+        self.running.as_ref().map_or(&[], |running| &running.disks)
+    }
+
+    /// The guest's writable share on the host: what a command writes to /run/out appears here.
+    pub fn out(&self) -> PathBuf {
+        self.run.out()
+    }
+
+    /// Runs a command and collects what it writes.
+    pub fn run(&mut self, command: &Command) -> Result<Output, Lost> {
+        self.run_watched(command, &mut |_, _| Watch::GoOn)
+    }
+
+    /// Runs a command and shows everything that it writes to `watch`, which may cut the power.
+    pub fn run_watched(
+        &mut self,
+        command: &Command,
+        watch: &mut dyn FnMut(Stream, &[u8]) -> Watch,
+    ) -> Result<Output, Lost> {
+        let id = self.send(|id| Request::Run { id, command: command.clone() })?;
+        let deadline = Instant::now() + command.limit + GRACE;
+        let mut written: Vec<(Stream, Vec<u8>)> = Vec::new();
+        let mut kept = 0;
+        loop {
+            match self.receive(deadline) {
+                Ok(Frame::Output { id: of, stream, bytes }) if of == id => {
+                    let watched = watch(stream, &bytes);
+                    let room = OUTPUT.saturating_sub(kept).min(bytes.len());
+                    kept += room;
+                    written.push((stream, bytes[..room].to_vec()));
+                    if let Watch::CutPower = watched {
+                        self.cut_power();
+                        let took = Duration::ZERO;
+                        return Ok(Output {
+                            status: Status::Signalled(9),
+                            written,
+                            kernel_log: vec![],
+                            took,
+                        });
+                    }
+                }
+                Ok(Frame::Event(Event::Ended { id: of, status, kernel_log, took })) if of == id => {
+                    return Ok(Output { status, written, kernel_log, took });
+                }
+                Ok(_) => {}
+                Err(why) => return Err(self.lost(why, &text(&written))),
+            }
+        }
+    }
+
+    /// Zeroes every spare disk that was written to, and returns the disks.
+    pub fn blank_disks(&mut self) -> Result<Vec<Disk>> {
+        match self.ask(|id| Request::Blank { id })? {
+            Event::Blanked { disks, failed, .. } if failed.is_empty() => {
+                if let Some(running) = &mut self.running {
+                    running.disks.clone_from(&disks);
+                }
+                Ok(disks)
+            }
+            Event::Blanked { failed, .. } => bail!("{}", failed.join("\n")),
+            other => bail!("the guest answered {other:?}"),
+        }
+    }
+
+    /// Names what was left behind in the guest and removes it; the second list is what could not be removed.
+    pub fn sweep(&mut self) -> Result<(Vec<String>, Vec<String>)> {
+        match self.ask(|id| Request::Sweep { id })? {
+            Event::Swept { found, stuck, .. } => Ok((found, stuck)),
+            other => bail!("the guest answered {other:?}"),
+        }
+    }
+
+    /// Pulls a disk out, by its place among the disks.
+    pub fn unplug(&mut self, index: usize) -> Result<()> {
+        let disk = self.disk(index)?;
+        let mut qmp = Qmp::connect(&self.run.qmp_socket())?;
+        qmp.execute("device_del", &json!({"id": disk.device()}))?;
+        qmp.wait_deleted(&disk.device())?;
+        qmp.execute("blockdev-del", &json!({"node-name": disk.node()}))?;
+        Ok(())
+    }
+
+    /// Puts a pulled disk back; reading the given sectors (of 512 bytes) fails from now on.
+    pub fn plug(&mut self, index: usize, bad_sectors: &[u64]) -> Result<()> {
+        let mut disk = self.disk(index)?;
+        disk.bad_sectors = bad_sectors.to_vec();
+        if let Some(kept) = self.virtual_disks.get_mut(index) {
+            kept.bad_sectors = bad_sectors.to_vec();
+        }
+        let mut qmp = Qmp::connect(&self.run.qmp_socket())?;
+        qmp.execute("blockdev-add", &disk.backend())?;
+        qmp.execute("device_add", &disk.frontend())?;
+        Ok(())
+    }
+
+    fn disk(&self, index: usize) -> Result<VirtualDisk> {
+        let count = self.virtual_disks.len();
+        let disk = self.virtual_disks.get(index);
+        disk.cloned().with_context(|| format!("there is no disk {index}: the machine has {count}"))
+    }
+
+    /// Whether hot unplugging of this disk needs no consent of the guest.
+    pub fn is_scsi(&self, index: usize) -> bool {
+        self.virtual_disks.get(index).is_some_and(|disk| disk.bus == Bus::Scsi)
+    }
+
+    /// The last lines of the console.
+    pub fn console_tail(&self, lines: usize) -> String {
+        tail(&self.run.console_log(), lines)
+    }
+
+    /// The socket of the interactive terminal.
+    pub fn terminal(&self) -> Result<UnixStream> {
+        connect(&self.run.terminal_socket())
+    }
+
+    fn lost(&mut self, why: String, written: &str) -> Lost {
+        if let Some(running) = &mut self.running
+            && running.emulator.is_running()
+            && self.send(|id| Request::BlockedTasks { id }).is_ok()
+        {
+            // The stacks take a moment on an emulated serial line.
+            thread::sleep(Duration::from_secs(3));
+        }
+        let console = self.console_tail(80);
+        self.cut_power();
+        Lost { why, console, written: written.to_owned() }
+    }
+
+    fn send(&mut self, request: impl FnOnce(u32) -> Request) -> Result<u32, Lost> {
+        self.next_id += 1;
+        let id = self.next_id;
+        let sent = match &mut self.running {
+            Some(running) => Frame::Request(request(id)).write(&mut running.port),
+            None => Err(std::io::ErrorKind::NotConnected.into()),
+        };
+        match sent {
+            Ok(()) => Ok(id),
+            Err(error) => {
+                let why = format!("a request cannot be sent: {error}");
+                let console = self.console_tail(80);
+                self.cut_power();
+                Err(Lost { why, console, written: String::new() })
+            }
+        }
+    }
+
+    fn receive(&self, deadline: Instant) -> Result<Frame, String> {
+        let running = self.running.as_ref().ok_or("it does not run")?;
+        let left = deadline.saturating_duration_since(Instant::now());
+        running.frames.recv_timeout(left).map_err(|error| match error {
+            RecvTimeoutError::Timeout => "the guest does not answer any more".to_owned(),
+            RecvTimeoutError::Disconnected => {
+                "it ended by itself (a kernel panic, if nothing was told)".to_owned()
+            }
+        })
+    }
+
+    fn ask(&mut self, request: impl FnOnce(u32) -> Request) -> Result<Event> {
+        let id = self.send(request)?;
+        let deadline = Instant::now() + ANSWER;
+        loop {
+            match self.receive(deadline) {
+                Ok(Frame::Event(event)) if answers(&event, id) => return Ok(event),
+                Ok(_) => {}
+                Err(why) => return Err(self.lost(why, "").into()),
+            }
+        }
+    }
+}
+
+/// What the watcher of a running command wants.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Watch {
+    /// Nothing.
+    GoOn,
+    /// Cut the machine's power now.
+    CutPower,
+}
+
+fn answers(event: &Event, to: u32) -> bool {
+    match event {
+        Event::Ready { .. } => false,
+        Event::Pong { id }
+        | Event::Ended { id, .. }
+        | Event::Blanked { id, .. }
+        | Event::Swept { id, .. } => *id == to,
+    }
+}
+
+fn receive(mut port: UnixStream) -> Receiver<Frame> {
+    let (tell, told) = mpsc::channel();
+    thread::spawn(move || {
+        while let Ok(Some(frame)) = Frame::read(&mut port) {
+            if tell.send(frame).is_err() {
+                break;
+            }
+        }
+    });
+    told
+}
+
+fn text(written: &[(Stream, Vec<u8>)]) -> String {
+    let bytes: Vec<u8> = written.iter().flat_map(|(_, bytes)| bytes).copied().collect();
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+fn tail(path: &Path, lines: usize) -> String {
+    let log = fs::read(path).unwrap_or_default();
+    let log = String::from_utf8_lossy(&log).replace('\r', "");
+    let all: Vec<&str> = log.lines().collect();
+    all[all.len().saturating_sub(lines)..].join("\n")
+}

@@ -1,0 +1,97 @@
+//! The spare virtual disks: found by serial number, blanked between tests.
+
+use std::collections::HashMap;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use crate::protocol::Disk;
+
+/// Serial numbers of spare disks start so.
+pub const SERIAL_PREFIX: &str = "rig-";
+
+/// The spare disks that the kernel has now, in the order of their serial numbers.
+#[must_use]
+pub fn spare() -> Vec<Disk> {
+    let mut disks: Vec<Disk> = fs::read_dir("/sys/block")
+        .into_iter()
+        .flatten()
+        .flatten()
+        .filter_map(|entry| {
+            let serial = serial(&entry.path()).filter(|serial| serial.starts_with(SERIAL_PREFIX))?;
+            let sectors: u64 = read(&entry.path().join("size"))?.parse().ok()?;
+            let node = format!("/dev/{}", entry.file_name().to_string_lossy());
+            Some(Disk { serial, node, bytes: sectors * 512 })
+        })
+        .collect();
+    disks.sort_by(|a, b| a.serial.cmp(&b.serial));
+    disks
+}
+
+/// virtio and NVMe show the serial number as text, SCSI as vital product data page 0x80 behind a header of four bytes.
+fn serial(block: &Path) -> Option<String> {
+    let text = |path: &str| read(&block.join(path)).filter(|text| !text.is_empty());
+    text("serial").or_else(|| text("device/serial")).or_else(|| {
+        let page = fs::read(block.join("device/vpd_pg80")).ok()?;
+        Some(String::from_utf8_lossy(page.get(4..)?).trim().to_owned())
+    })
+}
+
+fn read(path: &Path) -> Option<String> {
+    fs::read_to_string(path).ok().map(|text| text.trim().to_owned())
+}
+
+/// Remembers how much was written to each disk, so that only what changed is blanked again.
+#[derive(Debug, Default)]
+pub struct Blanker {
+    written: HashMap<String, String>,
+}
+
+impl Blanker {
+    /// Zeroes every spare disk that was written to since the last call; says which could not be, and why.
+    pub fn blank(&mut self) -> Vec<String> {
+        let dirty: Vec<Disk> = spare()
+            .into_iter()
+            .filter(|disk| self.written.get(&disk.serial) != counters(disk).as_ref())
+            .collect();
+        let mut failed = Vec::new();
+        for disk in &dirty {
+            if let Err(why) = tool("blkdiscard", &["-z", "-f", &disk.node]) {
+                failed.push(format!("blanking {} ({}): {why}", disk.node, disk.serial));
+            }
+            // A disk without a partition table answers with an error when it never had one: nothing to forget then.
+            let _ = tool("blockdev", &["--rereadpt", &disk.node]);
+        }
+        if !dirty.is_empty() {
+            // Without udev there is nothing to settle; the disks are blank all the same.
+            let _ = tool("udevadm", &["settle", "--timeout=20"]);
+        }
+        for disk in dirty {
+            if let Some(counters) = counters(&disk) {
+                self.written.insert(disk.serial, counters);
+            }
+        }
+        failed
+    }
+}
+
+/// Writes and discards so far (kernel: Documentation/block/stat.rst, fields 5, 7, 12 and 14).
+fn counters(disk: &Disk) -> Option<String> {
+    let stat = read(Path::new(&format!("/sys/block/{}/stat", disk.node.trim_start_matches("/dev/"))))?;
+    let fields: Vec<&str> = stat.split_whitespace().collect();
+    Some([4, 6, 11, 13].iter().filter_map(|at| fields.get(*at).copied()).collect::<Vec<_>>().join(" "))
+}
+
+/// Runs one of the system's tools for at most 20 seconds; the error is what it wrote.
+pub(crate) fn tool(program: &str, arguments: &[&str]) -> Result<String, String> {
+    let output = Command::new("timeout")
+        .args(["-s", "KILL", "20", program])
+        .args(arguments)
+        .output()
+        .map_err(|error| format!("{program} did not start: {error}"))?;
+    if output.status.success() {
+        return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
+    }
+    let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+    Err(format!("{program} {}: {} {said}", arguments.join(" "), output.status))
+}

@@ -1,0 +1,33 @@
+//! The guest's side of the rig: started by the machine's init, ends with the host's end of the port.
+
+use std::fs::{self, OpenOptions};
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use guest::protocol::PORT;
+
+fn main() -> Result<()> {
+    let path = find_port()?;
+    let port = OpenOptions::new()
+        .read(true)
+        .write(true)
+        .open(&path)
+        .with_context(|| format!("opening the port {}", path.display()))?;
+    guest::runner::serve(port).context("serving the host's requests")
+}
+
+/// Finds the port by its name; the driver may still be starting.
+fn find_port() -> Result<PathBuf> {
+    let start = Instant::now();
+    while start.elapsed() < Duration::from_secs(10) {
+        for entry in fs::read_dir("/sys/class/virtio-ports").into_iter().flatten().flatten() {
+            let name = fs::read_to_string(entry.path().join("name")).unwrap_or_default();
+            if name.trim() == PORT {
+                return Ok(PathBuf::from("/dev").join(entry.file_name()));
+            }
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    bail!("no virtio-serial port named {PORT}; is this the rig's virtual machine?")
+}
