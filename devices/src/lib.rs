@@ -1,8 +1,8 @@
 //! Block devices of this host.
 //!
-//! At present this crate holds the unit types that every Gabion library shares: sizes that say what they
-//! count, and the numbers that name a device to the kernel. Discovery, eligibility, partitions, wiping,
-//! filesystems and mounts build on them.
+//! At present this crate holds the unit types that every Gabion library shares (sizes that say what they
+//! count, and the numbers that name a device to the kernel), the list of block devices, and loop devices.
+//! Eligibility, partitions, wiping, filesystems and mounts build on them.
 //!
 //! ```
 //! use devices::{Bytes, Sectors};
@@ -15,6 +15,7 @@
 
 #![deny(unsafe_code)]
 
+mod block;
 mod devno;
 #[cfg(feature = "loop")]
 mod ioctl;
@@ -22,5 +23,6 @@ mod ioctl;
 pub mod loopdev;
 mod size;
 
+pub use block::{BlockDevice, ListError, Mapped};
 pub use devno::{DeviceNumber, ParseDeviceNumberError};
 pub use size::{Bytes, Sectors, SizeError};

@@ -51,6 +51,51 @@ pub enum Kind {
     Other,
 }
 
+impl Kind {
+    /// Every kind, each space of its own.
+    pub const ALL: [Self; 16] = [
+        Self::NotFound,
+        Self::AlreadyExists,
+        Self::NoSpace(Space::Data),
+        Self::NoSpace(Space::Metadata),
+        Self::NoSpace(Space::Legs),
+        Self::InUse,
+        Self::Busy,
+        Self::InvalidArgument,
+        Self::MissingPv,
+        Self::Foreign,
+        Self::Unsupported,
+        Self::Inconsistent,
+        Self::Io,
+        Self::Crashed,
+        Self::TimedOut,
+        Self::Other,
+    ];
+
+    /// A lasting word for programs: `not-found`, `no-space-legs`.
+    #[must_use]
+    pub const fn as_word(self) -> &'static str {
+        match self {
+            Self::NotFound => "not-found",
+            Self::AlreadyExists => "already-exists",
+            Self::NoSpace(Space::Data) => "no-space-data",
+            Self::NoSpace(Space::Metadata) => "no-space-metadata",
+            Self::NoSpace(Space::Legs) => "no-space-legs",
+            Self::InUse => "in-use",
+            Self::Busy => "busy",
+            Self::InvalidArgument => "invalid-argument",
+            Self::MissingPv => "missing-pv",
+            Self::Foreign => "foreign",
+            Self::Unsupported => "unsupported",
+            Self::Inconsistent => "inconsistent",
+            Self::Io => "io",
+            Self::Crashed => "crashed",
+            Self::TimedOut => "timed-out",
+            Self::Other => "other",
+        }
+    }
+}
+
 /// What the failed operation left behind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Effect {
@@ -240,6 +285,12 @@ mod tests {
             "could not create volume data/db: group data has 3 of the 5 extents needed; add a disk to the group"
         );
         assert_eq!(error.effect(), Effect::None);
+    }
+
+    #[test]
+    fn every_kind_has_a_word_of_its_own() {
+        let words: std::collections::BTreeSet<_> = Kind::ALL.into_iter().map(Kind::as_word).collect();
+        assert_eq!(words.len(), Kind::ALL.len());
     }
 
     #[test]
