@@ -1,7 +1,22 @@
-//! The generic tree of LVM's configuration and metadata text.
+//! LVM's configuration and metadata text as a tree of keys.
+//!
+//! The grammar: `key = value`, `key { … }`, comments from `#` to the end of the line; a value is an integer, a number
+//! with a fraction, a quoted or bare text, or a list of these in brackets.
+
+use std::borrow::Cow;
+
+use super::Defect;
+use super::lex::{Lexer, Token};
+
+/// Deepest nesting of sections; LVM's own texts reach 5.
+const DEPTH_MAX: usize = 32;
+/// Most entries and list items of one text together: 64 MiB of memory for 64 KiB of the worst text is far off, and the
+/// largest area that LVM can hold in its own memory has a tenth.
+const ENTRIES_MAX: usize = 4 << 20;
 
 /// A value.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub enum Value {
     /// An integer.
     Int(i64),
@@ -23,17 +38,22 @@ pub enum Node {
 }
 
 /// Keys with their values and sections, in the order of the text.
+///
+/// # Examples
+///
+/// ```
+/// use lvm::metadata::{Section, Value};
+///
+/// let text: Section = "vg0 { extent_size = 8192 tags = [\"a\", \"b\"] }".parse().unwrap();
+/// let vg = text.section("vg0").unwrap();
+/// assert_eq!(vg.value("extent_size"), Some(&Value::Int(8192)));
+/// ```
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Section {
     entries: Vec<(Box<str>, Node)>,
 }
 
 impl Section {
-    /// Adds an entry at the end.
-    pub fn push(&mut self, key: &str, node: Node) {
-        self.entries.push((key.into(), node));
-    }
-
     /// The entries in the order of the text.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &Node)> {
         self.entries.iter().map(|(key, node)| (&**key, node))
@@ -67,5 +87,292 @@ impl Section {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
+    }
+}
+
+impl std::str::FromStr for Section {
+    type Err = Defect;
+
+    fn from_str(text: &str) -> Result<Self, Defect> {
+        Ok(Tree::parse(text)?.root().to_section(|_| true))
+    }
+}
+
+/// A value that borrows from the text.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Scalar<'a> {
+    Int(i64),
+    Float(f64),
+    Text(Cow<'a, str>),
+}
+
+/// What stands under a key of a [`Tree`].
+#[derive(Clone, Debug)]
+enum Entry<'a> {
+    Scalar(Scalar<'a>),
+    /// A range of the tree's items.
+    List(usize, usize),
+    /// The section's entries follow, up to this index.
+    Section(usize),
+}
+
+/// A parsed text without copies: entries in one list, each section followed by what is in it.
+#[derive(Debug, Default)]
+pub(super) struct Tree<'a> {
+    entries: Vec<(Cow<'a, str>, Entry<'a>)>,
+    items: Vec<Scalar<'a>>,
+}
+
+impl<'a> Tree<'a> {
+    /// Parses a text.
+    pub(super) fn parse(text: &'a str) -> Result<Self, Defect> {
+        // A typical entry has some 25 bytes; a guess that is too small costs a copy, no more.
+        let entries = Vec::with_capacity((text.len() / 24).min(ENTRIES_MAX));
+        let mut parser =
+            Parser { lexer: Lexer::new(text), tree: Self { entries, items: Vec::new() }, open: Vec::new() };
+        while let Some(token) = parser.lexer.next()? {
+            parser.entry(token)?;
+        }
+        if parser.open.is_empty() {
+            Ok(parser.tree)
+        } else {
+            Err(parser.lexer.defect("a section has no end"))
+        }
+    }
+
+    /// The whole text as one section.
+    pub(super) fn root(&self) -> Cursor<'_, 'a> {
+        Cursor { tree: self, start: 0, end: self.entries.len() }
+    }
+}
+
+struct Parser<'a> {
+    lexer: Lexer<'a>,
+    tree: Tree<'a>,
+    /// The sections that are open, by the index of their entry.
+    open: Vec<usize>,
+}
+
+impl<'a> Parser<'a> {
+    /// One `key = value`, the beginning of a section, or the end of one.
+    fn entry(&mut self, first: Token<'a>) -> Result<(), Defect> {
+        let key = match first {
+            Token::Close => return self.close(),
+            Token::Bare(key) => Cow::Borrowed(key),
+            Token::Quoted(key) => key,
+            _ => return Err(self.lexer.defect("a key or the end of the section was expected")),
+        };
+        if self.tree.entries.len() + self.tree.items.len() >= ENTRIES_MAX {
+            return Err(self.lexer.defect("the text has too many entries"));
+        }
+        match self.lexer.next()? {
+            Some(Token::Equals) => {
+                let value = self.value()?;
+                self.tree.entries.push((key, value));
+            }
+            Some(Token::Open) if self.open.len() < DEPTH_MAX => {
+                self.open.push(self.tree.entries.len());
+                self.tree.entries.push((key, Entry::Section(0)));
+            }
+            Some(Token::Open) => return Err(self.lexer.defect("sections are nested too deeply")),
+            _ => return Err(self.lexer.defect("a key needs a value or a section")),
+        }
+        Ok(())
+    }
+
+    fn close(&mut self) -> Result<(), Defect> {
+        let end = self.tree.entries.len();
+        let entry = self.open.pop().and_then(|index| self.tree.entries.get_mut(index));
+        match entry {
+            Some((_, Entry::Section(own))) => *own = end,
+            _ => return Err(self.lexer.defect("a section ends that has not begun")),
+        }
+        Ok(())
+    }
+
+    fn value(&mut self) -> Result<Entry<'a>, Defect> {
+        match self.lexer.next()? {
+            Some(Token::ListOpen) => self.list(),
+            Some(token) => self.scalar(token).map(Entry::Scalar),
+            None => Err(self.lexer.defect("a value was expected")),
+        }
+    }
+
+    fn list(&mut self) -> Result<Entry<'a>, Defect> {
+        let start = self.tree.items.len();
+        let mut comma = true;
+        loop {
+            match self.lexer.next()? {
+                Some(Token::ListClose) => return Ok(Entry::List(start, self.tree.items.len())),
+                Some(Token::Comma) if !comma => comma = true,
+                Some(token) if comma => {
+                    if self.tree.entries.len() + self.tree.items.len() >= ENTRIES_MAX {
+                        return Err(self.lexer.defect("the text has too many entries"));
+                    }
+                    let item = self.scalar(token)?;
+                    self.tree.items.push(item);
+                    comma = false;
+                }
+                _ => return Err(self.lexer.defect("a list goes wrong here")),
+            }
+        }
+    }
+
+    fn scalar(&self, token: Token<'a>) -> Result<Scalar<'a>, Defect> {
+        match token {
+            Token::Quoted(text) => Ok(Scalar::Text(text)),
+            Token::Bare(word) => self.number_or_text(word),
+            _ => Err(self.lexer.defect("a value was expected")),
+        }
+    }
+
+    fn number_or_text(&self, word: &'a str) -> Result<Scalar<'a>, Defect> {
+        let numeric = |byte: u8| byte.is_ascii_digit() || matches!(byte, b'+' | b'-' | b'.');
+        if !word.bytes().next().is_some_and(numeric) {
+            return Ok(Scalar::Text(Cow::Borrowed(word)));
+        }
+        if let Ok(number) = word.parse() {
+            return Ok(Scalar::Int(number));
+        }
+        match word.parse::<f64>() {
+            Ok(number) if word.contains('.') && number.is_finite() => Ok(Scalar::Float(number)),
+            _ => Err(self.lexer.defect("a number is not valid")),
+        }
+    }
+}
+
+/// A section of a [`Tree`].
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Cursor<'t, 'a> {
+    tree: &'t Tree<'a>,
+    start: usize,
+    end: usize,
+}
+
+/// What stands under a key.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Item<'t, 'a> {
+    Scalar(&'t Scalar<'a>),
+    List(&'t [Scalar<'a>]),
+    Section(Cursor<'t, 'a>),
+}
+
+impl<'t, 'a> Cursor<'t, 'a> {
+    /// The entries of this section, not those of the sections in it.
+    pub(super) fn iter(self) -> impl Iterator<Item = (&'t str, Item<'t, 'a>)> {
+        let mut next = self.start;
+        std::iter::from_fn(move || {
+            if next >= self.end {
+                return None;
+            }
+            let (key, entry) = self.tree.entries.get(next)?;
+            let start = next + 1;
+            next = start;
+            let item = match entry {
+                Entry::Scalar(scalar) => Item::Scalar(scalar),
+                Entry::List(from, to) => Item::List(self.tree.items.get(*from..*to).unwrap_or_default()),
+                Entry::Section(end) => {
+                    next = *end;
+                    Item::Section(Cursor { tree: self.tree, start, end: *end })
+                }
+            };
+            Some((&**key, item))
+        })
+    }
+
+    /// The first entry of this key.
+    pub(super) fn get(self, key: &str) -> Option<Item<'t, 'a>> {
+        self.iter().find(|(own, _)| *own == key).map(|(_, item)| item)
+    }
+
+    /// The section of this key.
+    pub(super) fn section(self, key: &str) -> Option<Self> {
+        match self.get(key)? {
+            Item::Section(section) => Some(section),
+            _ => None,
+        }
+    }
+
+    /// A copy of its entries whose keys pass `keep`.
+    pub(super) fn to_section(self, keep: impl Fn(&str) -> bool) -> Section {
+        let node = |item| match item {
+            Item::Scalar(scalar) => Node::Value(scalar.to_value()),
+            Item::List(list) => Node::Value(Value::List(list.iter().map(Scalar::to_value).collect())),
+            // The nesting was bounded while parsing.
+            Item::Section(section) => Node::Section(section.copy()),
+        };
+        let entries = self.iter().filter(|(key, _)| keep(key)).map(|(key, item)| (key.into(), node(item)));
+        Section { entries: entries.collect() }
+    }
+
+    fn copy(self) -> Section {
+        let all: fn(&str) -> bool = |_| true;
+        self.to_section(all)
+    }
+}
+
+impl Scalar<'_> {
+    fn to_value(&self) -> Value {
+        match self {
+            Self::Int(number) => Value::Int(*number),
+            Self::Float(number) => Value::Float(*number),
+            Self::Text(text) => Value::Text((&**text).into()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sections_values_and_lists() {
+        let text = "a = 1\nb { c = 'x' d { } e = [ ] f = [1, \"y\",] g = 1.5 } h = bare \"k k\" = -7";
+        let tree: Section = text.parse().unwrap();
+        assert_eq!(tree.value("a"), Some(&Value::Int(1)));
+        assert_eq!(tree.value("h"), Some(&Value::Text("bare".into())));
+        assert_eq!(tree.value("k k"), Some(&Value::Int(-7)));
+        let b = tree.section("b").unwrap();
+        assert!(b.section("d").unwrap().is_empty());
+        assert_eq!(b.value("e"), Some(&Value::List(vec![])));
+        assert_eq!(b.value("f"), Some(&Value::List(vec![Value::Int(1), Value::Text("y".into())])));
+        assert_eq!(b.value("g"), Some(&Value::Float(1.5)));
+        assert_eq!(tree.iter().map(|(key, _)| key).collect::<Vec<_>>(), ["a", "b", "h", "k k"]);
+    }
+
+    #[test]
+    fn broken_texts_are_refused() {
+        let broken = [
+            "a",
+            "a =",
+            "a = }",
+            "a {",
+            "}",
+            "a = [1",
+            "a = [1 2]",
+            "a = [,]",
+            "a = [[1]]",
+            "= 1",
+            "a = 1x",
+            "a = 99999999999999999999",
+            "a = {",
+            "[",
+            "a = [{]",
+            "a b",
+            "a\n\u{1}",
+        ];
+        for text in broken {
+            assert!(text.parse::<Section>().is_err(), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn deep_nesting_is_refused_without_recursion() {
+        let deep = "a{".repeat(1_000_000);
+        assert!(matches!(
+            deep.parse::<Section>(),
+            Err(Defect::Syntax { what: "sections are nested too deeply", .. })
+        ));
+        assert!(format!("{}{}", "a{".repeat(DEPTH_MAX), "}".repeat(DEPTH_MAX)).parse::<Section>().is_ok());
     }
 }

@@ -46,6 +46,17 @@ impl View {
     pub fn pv(&self, uuid: Uuid) -> Option<(&Vg, &Pv)> {
         self.vgs.iter().find_map(|vg| Some((vg, vg.pv(uuid)?)))
     }
+
+    /// Copies that differ from the newest ones, by device and number.
+    pub(super) fn differing_copies(&self) -> Vec<(PathBuf, u64)> {
+        let differing = self.problems.iter().filter_map(|problem| match problem {
+            Problem::OutdatedCopy { device, seqno, .. } | Problem::DifferingCopies { device, seqno, .. } => {
+                Some((device.clone(), *seqno))
+            }
+            _ => None,
+        });
+        differing.collect()
+    }
 }
 
 /// Something that is not as it should be with the metadata on the devices read.

@@ -1,0 +1,224 @@
+//! From the tree of a metadata text to the typed group.
+
+use std::collections::{HashMap, HashSet};
+
+use super::decode_segment::segment;
+use super::fields::Fields;
+use super::text::{Cursor, Item, Tree};
+use super::{
+    AllocationPolicy, Area, Defect, Lv, LvFlag, Pv, PvFlag, ReadAhead, Segment, Vg, VgFlag, Written,
+};
+use crate::{ExtentSize, Extents, LvName, Uuid, VgName};
+
+/// The PVs of a group by the short names that its segments use.
+pub(super) type PvKeys<'t> = HashMap<&'t str, Uuid>;
+
+impl Vg {
+    /// Reads a group from its metadata text, such as `vgcfgbackup -f FILE` writes or a metadata area holds.
+    ///
+    /// No PV of the result has a [`device`](Pv::device).
+    ///
+    /// # Errors
+    ///
+    /// [`Defect`]: the text does not follow the grammar, lacks what a group needs, or contradicts itself (a segment on an
+    /// unknown PV or volume, a gap between segments, extents beyond a PV's end).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use lvm::metadata::Vg;
+    ///
+    /// let vg = Vg::from_text(r#"
+    ///     contents = "Text Format Volume Group"
+    ///     version = 1
+    ///     data {
+    ///         id = "Kt3bSo-1tY0-bq3V-5a2D-Zzzz-0000-abcdef"
+    ///         seqno = 7
+    ///         status = ["RESIZEABLE", "READ", "WRITE"]
+    ///         extent_size = 8192
+    ///     }"#)?;
+    /// assert_eq!((vg.name.as_str(), vg.seqno), ("data", 7));
+    /// # Ok::<(), lvm::metadata::Defect>(())
+    /// ```
+    pub fn from_text(text: &str) -> Result<Self, Defect> {
+        vg(&Tree::parse(text)?)
+    }
+}
+
+fn vg(tree: &Tree<'_>) -> Result<Vg, Defect> {
+    let root = Fields::new(tree.root(), "text", "text");
+    if root.need_text("contents")? != "Text Format Volume Group" || root.need_number("version")? != 1 {
+        return Err(root.defect("contents or version is not that of a volume group's text"));
+    }
+    let sections = root.cursor.iter().filter_map(|(key, item)| match item {
+        Item::Section(section) => Some((key, section)),
+        _ => None,
+    });
+    let (name, section) =
+        sections.last().ok_or_else(|| root.defect("there is no section of a volume group"))?;
+    let fields = Fields::new(section, name, name);
+    let mut vg = bare_vg(&fields, name)?;
+    vg.written = Written {
+        description: root.some_text("description")?,
+        host: root.some_text("creation_host")?,
+        time: root.time("creation_time")?,
+    };
+    let mut keys = PvKeys::new();
+    for (key, section) in sections_of(section, "physical_volumes") {
+        let pv = pv(&Fields::new(section, name, key), key)?;
+        keys.insert(key, pv.uuid);
+        vg.pvs.push(pv);
+    }
+    for (key, section) in sections_of(section, "logical_volumes") {
+        vg.lvs.push(lv(&Fields::new(section, name, key), key, &keys)?);
+    }
+    check_references(&fields, &vg)?;
+    Ok(vg)
+}
+
+/// The sections within the section `key`; none where that is absent.
+fn sections_of<'t, 'a>(cursor: Cursor<'t, 'a>, key: &str) -> impl Iterator<Item = (&'t str, Cursor<'t, 'a>)> {
+    let entries = cursor.section(key).map(Cursor::iter);
+    entries.into_iter().flatten().filter_map(|(key, item)| match item {
+        Item::Section(section) => Some((key, section)),
+        _ => None,
+    })
+}
+
+/// The group without its PVs and volumes.
+fn bare_vg(fields: &Fields<'_, '_>, name: &str) -> Result<Vg, Defect> {
+    let extent_size = ExtentSize::new(fields.need_sectors("extent_size")?)
+        .ok_or_else(|| fields.defect("extent_size is zero"))?;
+    Ok(Vg {
+        name: VgName::new(name).map_err(|error| fields.defect(error.to_string()))?,
+        uuid: fields.need_uuid()?,
+        seqno: fields.need_number("seqno")?,
+        format: fields.some_text("format")?,
+        flags: fields.flags(VgFlag::from_word)?,
+        tags: fields.tags()?,
+        system_id: fields.some_text("system_id")?,
+        lock_type: fields.some_text("lock_type")?,
+        lock_args: fields.some_text("lock_args")?,
+        extent_size,
+        max_lv: fields.limit("max_lv")?,
+        max_pv: fields.limit("max_pv")?,
+        allocation_policy: allocation_policy(fields)?.unwrap_or(AllocationPolicy::Normal),
+        profile: fields.some_text("profile")?,
+        metadata_copies: fields.limit("metadata_copies")?,
+        written: Written::default(),
+        pvs: Vec::new(),
+        lvs: Vec::new(),
+    })
+}
+
+fn allocation_policy(fields: &Fields<'_, '_>) -> Result<Option<AllocationPolicy>, Defect> {
+    Ok(fields.text("allocation_policy")?.map(|policy| match policy {
+        "contiguous" => AllocationPolicy::Contiguous,
+        "cling" => AllocationPolicy::Cling,
+        "cling_by_tags" => AllocationPolicy::ClingByTags,
+        "normal" => AllocationPolicy::Normal,
+        "anywhere" => AllocationPolicy::Anywhere,
+        "inherit" => AllocationPolicy::Inherit,
+        other => AllocationPolicy::Other(other.into()),
+    }))
+}
+
+fn pv(fields: &Fields<'_, '_>, key: &str) -> Result<Pv, Defect> {
+    let bootloader_area = match (fields.some_sectors("ba_start")?, fields.some_sectors("ba_size")?) {
+        (Some(start), Some(size)) => Some((start, size)),
+        _ => None,
+    };
+    Ok(Pv {
+        key: key.into(),
+        uuid: fields.need_uuid()?,
+        hint: fields.some_text("device")?,
+        device_id: fields.some_text("device_id")?,
+        device_id_type: fields.some_text("device_id_type")?,
+        dev_size: fields.some_sectors("dev_size")?,
+        pe_start: fields.need_sectors("pe_start")?,
+        pe_count: fields.need_extents("pe_count")?,
+        bootloader_area,
+        flags: fields.flags(PvFlag::from_word)?,
+        tags: fields.tags()?,
+        device: None,
+    })
+}
+
+fn lv(fields: &Fields<'_, '_>, name: &str, keys: &PvKeys<'_>) -> Result<Lv, Defect> {
+    let read_ahead = match fields.cursor.get("read_ahead") {
+        None => ReadAhead::Auto,
+        Some(Item::Scalar(super::text::Scalar::Int(-1))) => ReadAhead::None,
+        Some(_) => ReadAhead::Fixed(fields.need_sectors("read_ahead")?),
+    };
+    Ok(Lv {
+        name: fields.lv_name(name)?,
+        uuid: fields.need_uuid()?,
+        flags: fields.flags(LvFlag::from_word)?,
+        tags: fields.tags()?,
+        creation_time: fields.time("creation_time")?,
+        creation_host: fields.some_text("creation_host")?,
+        allocation_policy: allocation_policy(fields)?.unwrap_or(AllocationPolicy::Inherit),
+        read_ahead,
+        profile: fields.some_text("profile")?,
+        lock_args: fields.some_text("lock_args")?,
+        fixed_major: fields.small("major")?,
+        fixed_minor: fields.small("minor")?,
+        segments: segments(fields, name, keys)?,
+    })
+}
+
+/// The volume's segments by their starts, which must follow one another without a gap.
+fn segments(fields: &Fields<'_, '_>, name: &str, keys: &PvKeys<'_>) -> Result<Vec<Segment>, Defect> {
+    let mut segments = Vec::new();
+    for (key, item) in fields.cursor.iter() {
+        if let Item::Section(section) = item
+            && key.starts_with("segment")
+        {
+            segments.push(segment(&Fields::new(section, name, key), keys)?);
+        }
+    }
+    segments.sort_by_key(|segment: &Segment| segment.start);
+    let mut next = Extents::ZERO;
+    for segment in &segments {
+        if segment.start != next {
+            return Err(fields.defect("there is a gap or an overlap between its segments"));
+        }
+        next = segment
+            .start
+            .checked_add(segment.len)
+            .ok_or_else(|| fields.defect("it has more than 2^64 extents"))?;
+    }
+    let counted = fields.number("segment_count")?.is_none_or(|count| count == segments.len() as u64);
+    if counted { Ok(segments) } else { Err(fields.defect("segment_count is not the number of segments")) }
+}
+
+/// Every name that a segment uses must exist, once, and every extent must lie within its PV.
+fn check_references(fields: &Fields<'_, '_>, vg: &Vg) -> Result<(), Defect> {
+    let names: HashSet<&LvName> = vg.lvs.iter().map(|lv| &lv.name).collect();
+    if names.len() != vg.lvs.len() {
+        return Err(fields.defect("two volumes have the same name"));
+    }
+    let sizes: HashMap<Uuid, u64> = vg.pvs.iter().map(|pv| (pv.uuid, pv.pe_count.get())).collect();
+    if sizes.len() != vg.pvs.len() {
+        return Err(fields.defect("two PVs have the same id"));
+    }
+    for lv in &vg.lvs {
+        for segment in &lv.segments {
+            if let Some(part) = segment.parts().into_iter().find(|part| !names.contains(part)) {
+                return Err(fields.defect(format!("volume {} is built on {part}, which is absent", lv.name)));
+            }
+            let len = segment.area_len().unwrap_or_default().get();
+            let beyond = segment.areas().iter().any(|area| match area {
+                Area::Pv { pv, start } => {
+                    let end = start.get().checked_add(len);
+                    end.is_none_or(|end| sizes.get(pv).is_none_or(|count| end > *count))
+                }
+                Area::Lv { .. } => false,
+            });
+            if beyond {
+                return Err(fields.defect(format!("volume {} uses extents beyond a PV's end", lv.name)));
+            }
+        }
+    }
+    Ok(())
+}

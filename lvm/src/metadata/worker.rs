@@ -1,0 +1,144 @@
+//! The thread that reads one device.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::thread;
+use std::time::Instant;
+
+use super::reader::{Cost, Options};
+use super::scan::{Found, Scan, Scanner, Texts};
+use super::{Buffer, Device};
+use crate::{Error, Kind};
+
+/// The thread of one device, seen from outside.
+#[derive(Debug)]
+pub(super) struct Worker {
+    path: PathBuf,
+    jobs: Sender<Job>,
+    answers: Receiver<Answer>,
+    /// A read is outstanding.
+    busy: bool,
+    found: Found,
+}
+
+struct Job {
+    texts: Arc<Texts>,
+    options: Options,
+}
+
+struct Answer {
+    /// `None`: as before.
+    found: Option<Found>,
+    /// What this read alone has cost.
+    cost: Cost,
+}
+
+impl Worker {
+    pub(super) fn start(path: PathBuf) -> Self {
+        let (jobs, inbox) = channel();
+        let (outbox, answers) = channel();
+        let device = path.clone();
+        // Where no thread can be had, the channels close, which `wait` reports.
+        let _ = thread::Builder::new()
+            .name("lvm-metadata".to_owned())
+            .spawn(move || serve(&device, &inbox, &outbox));
+        let found = failure(&path, "it has not been read yet");
+        Self { path, jobs, answers, busy: false, found }
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// How the last read went.
+    pub(super) fn found(&self) -> &Found {
+        &self.found
+    }
+
+    /// Begins a read, unless an earlier one has not come back.
+    pub(super) fn ask(&mut self, texts: &Arc<Texts>, options: &Options) {
+        if self.busy && self.answers.try_recv().is_err() {
+            return;
+        }
+        let job = Job { texts: Arc::clone(texts), options: options.clone() };
+        // A failure shows when the answer is waited for.
+        let _ = self.jobs.send(job);
+        self.busy = true;
+    }
+
+    /// Waits for the answer; whether it differs from the one before.
+    pub(super) fn wait(&mut self, deadline: Instant, cost: &mut Cost) -> bool {
+        let answer = self.answers.recv_timeout(deadline.saturating_duration_since(Instant::now()));
+        let found = match answer {
+            Ok(answer) => {
+                self.busy = false;
+                cost.add(&answer.cost);
+                answer.found
+            }
+            Err(RecvTimeoutError::Timeout) => {
+                Some(failure(&self.path, "it has not answered; it is read again once it has"))
+            }
+            Err(RecvTimeoutError::Disconnected) => Some(failure(&self.path, "its reading thread has ended")),
+        };
+        let changed = found.as_ref().is_some_and(|found| !found.is_same_failure(&self.found));
+        if let Some(found) = found {
+            self.found = found;
+        }
+        changed
+    }
+}
+
+fn failure(path: &Path, answer: &str) -> Found {
+    let tried = format!("read the PV label of {}", path.display());
+    Found::Unreadable(Arc::new(Error::new(Kind::Io, tried).with_answer(answer)))
+}
+
+/// Reads the device whenever asked, until nobody can ask any more.
+fn serve(path: &Path, jobs: &Receiver<Job>, answers: &Sender<Answer>) {
+    let mut before: Option<Arc<Scan>> = None;
+    let mut buffer = Buffer::default();
+    while let Ok(job) = jobs.recv() {
+        let (reads, bytes) = buffer.cost();
+        let found = match look(path, before.as_deref(), &job, &mut buffer) {
+            Ok(Look::Same) => None,
+            Ok(Look::Scan(scan)) => {
+                let scan = Arc::new(*scan);
+                before = Some(Arc::clone(&scan));
+                Some(Found::Scan(scan))
+            }
+            Ok(Look::Suspended) => {
+                before = None;
+                Some(Found::Suspended)
+            }
+            Err(error) => {
+                before = None;
+                Some(Found::unreadable(path, &error))
+            }
+        };
+        buffer.shrink();
+        let (all_reads, all_bytes) = buffer.cost();
+        let reads = all_reads - reads;
+        let cost =
+            Cost { reads, bytes: all_bytes - bytes, system_calls: Device::SYSTEM_CALLS + reads, texts: 0 };
+        if answers.send(Answer { found, cost }).is_err() {
+            return;
+        }
+    }
+}
+
+enum Look {
+    Same,
+    Scan(Box<Scan>),
+    Suspended,
+}
+
+fn look(path: &Path, before: Option<&Scan>, job: &Job, buffer: &mut Buffer) -> io::Result<Look> {
+    let Some(device) = Device::open(path)? else { return Ok(Look::Suspended) };
+    let number = device.number();
+    // Another device behind the same path is another device, however alike.
+    let before = before.filter(|before| before.number == number);
+    let mut scanner = Scanner { source: &device, buffer, texts: &job.texts, options: &job.options };
+    Ok(scanner.scan(number, before)?.map_or(Look::Same, |scan| Look::Scan(Box::new(scan))))
+}
