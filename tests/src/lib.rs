@@ -1,5 +1,7 @@
 //! What the suites stand on: fresh disks, a private LVM, and LVM's own word to compare with.
 
 pub mod disk;
+pub mod tool;
 
 pub use disk::{Disk, skip_unless_dm, skip_unless_loop};
+pub use tool::skip_unless_installed;
