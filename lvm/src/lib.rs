@@ -5,6 +5,7 @@
 
 #![deny(unsafe_code)]
 
+pub mod classify;
 pub mod command;
 pub mod dm;
 mod error;

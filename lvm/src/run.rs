@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Error, Uuid, VgName};
+use crate::worker::table::TableChange;
+use crate::{Error, Kind, Uuid, VgName};
 
 /// What a command locks, and therefore which queue it waits in.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -89,4 +90,13 @@ pub trait Runner: fmt::Debug + Send + Sync {
     /// [`Kind::TimedOut`](crate::Kind::TimedOut) and [`Kind::Crashed`](crate::Kind::Crashed), both with
     /// [`Effect::Unknown`](crate::Effect::Unknown) once the command had begun.
     fn run(&self, request: &Request) -> Result<Reply, Error>;
+
+    /// Changes device-mapper tables of our own, in the group's queue and with udev's cookies.
+    ///
+    /// # Errors
+    ///
+    /// As [`Runner::run`]; [`Kind::Unsupported`](crate::Kind::Unsupported) from a runner that has no kernel.
+    fn change_tables(&self, change: &TableChange) -> Result<Reply, Error> {
+        Err(Error::new(Kind::Unsupported, &change.tried).with_answer("this runner changes no tables"))
+    }
 }

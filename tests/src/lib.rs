@@ -2,6 +2,8 @@
 
 pub mod disk;
 pub mod tool;
+pub mod workers;
 
 pub use disk::{Disk, skip_unless_dm, skip_unless_loop};
 pub use tool::skip_unless_installed;
+pub use workers::Workers;

@@ -1,0 +1,7 @@
+//! Everything in this program that Rust cannot check.
+
+#![allow(unsafe_code)]
+
+pub(crate) mod devmapper;
+pub(crate) mod lvm;
+pub(crate) mod process;

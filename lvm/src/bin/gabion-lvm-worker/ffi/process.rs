@@ -1,0 +1,26 @@
+//! Descriptors and signals of the process.
+
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+
+/// Closes every descriptor above standard error but one: C libraries of the program that started us may have
+/// left theirs open, and LVM's children would get them too.
+pub(crate) fn close_all_but(kept: &OwnedFd) {
+    let Ok(entries) = std::fs::read_dir("/proc/self/fd") else { return };
+    let numbers = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse::<RawFd>().ok());
+    // Collected first, so that the directory's own descriptor is closed by its owner before the loop.
+    let open: Vec<RawFd> = numbers.collect();
+    for number in open.into_iter().filter(|number| *number > 2 && *number != kept.as_raw_fd()) {
+        // SAFETY: this runs before the program opens anything but `kept`, so no Rust value owns the number; one
+        // that is closed already (the directory's) gives EBADF.
+        unsafe { libc::close(number) };
+    }
+}
+
+/// The program that started us drains us by closing the socket; what a terminal or a service manager sends to
+/// the whole group shall not end a command half-way.
+pub(crate) fn ignore_signals() {
+    for number in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT, libc::SIGPIPE] {
+        // SAFETY: ignoring a signal installs no code of ours, and the numbers are valid.
+        unsafe { libc::signal(number, libc::SIG_IGN) };
+    }
+}

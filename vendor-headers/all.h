@@ -1,0 +1,3 @@
+/* What the bindings are made from. */
+#include "lvm2cmd.h"
+#include "libdevmapper.h"
