@@ -17,6 +17,8 @@
 
 mod block;
 mod devno;
+#[cfg(feature = "discard")]
+mod discard;
 #[cfg(feature = "loop")]
 mod ioctl;
 #[cfg(feature = "loop")]
@@ -25,4 +27,6 @@ mod size;
 
 pub use block::{BlockDevice, ListError, Mapped};
 pub use devno::{DeviceNumber, ParseDeviceNumberError};
+#[cfg(feature = "discard")]
+pub use discard::discard;
 pub use size::{Bytes, Sectors, SizeError};

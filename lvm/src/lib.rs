@@ -6,10 +6,12 @@
 #![deny(unsafe_code)]
 
 pub mod classify;
-pub mod command;
+mod command;
+mod device_path;
 pub mod dm;
 mod error;
 mod extent;
+mod lvm;
 pub mod metadata;
 mod name;
 pub mod ops;
@@ -19,8 +21,10 @@ pub mod thin_meta;
 mod uuid;
 pub mod worker;
 
+pub use device_path::DevicePath;
 pub use error::{Effect, Error, Kind, Space};
 pub use extent::{ExtentSize, Extents};
+pub use lvm::{FillLimit, Kernel, Lvm, MetadataSource, Settings};
 pub use name::{LvName, NameError, Tag, VgName};
 pub use scan::Candidates;
 pub use uuid::{Uuid, UuidError};

@@ -217,6 +217,12 @@ impl Tag {
         }
         Ok(Self(tag.to_owned()))
     }
+
+    /// A tag that this library writes itself.
+    pub(crate) fn literal(tag: &'static str) -> Self {
+        debug_assert!(Self::new(tag).is_ok(), "{tag} is no tag");
+        Self(tag.to_owned())
+    }
 }
 
 text_newtype!(Tag);

@@ -1,1 +1,78 @@
-//! The typed operations on PVs, groups, volumes, pools and snapshots.
+//! What can be done to PVs, groups and volumes.
+//!
+//! Every operation looks at the metadata first, so that most refusals cost no command and have a typed reason, and
+//! says in its result whether it [changed](Change) anything, so that repeating it is not an error.
+//!
+//! Commands of LVM are not atomic. What is made here carries the tag [`CREATING`] from its first commit until it is
+//! complete (wiped, or checked to be empty); what still carries it after a crash is
+//! [removed](Group::remove_unfinished), never used.
+
+mod activate;
+mod cache;
+mod create;
+mod group;
+mod guard;
+mod layout;
+mod pool;
+mod pool_size;
+mod pv;
+mod remove;
+mod repair;
+mod seen;
+mod size;
+mod snapshot;
+mod thin;
+mod volume;
+mod wipe;
+
+pub use activate::Scrub;
+pub use cache::{AfterDetach, CacheMode};
+pub use group::{Group, NewGroup};
+pub use layout::{Integrity, Layout};
+pub use pool::{NewPool, PoolSize};
+pub use pv::{Allocation, NewPv, OldContent};
+pub use remove::OnRemove;
+pub use size::SizeRange;
+pub use snapshot::NewSnapshot;
+pub use thin::{ActivationSkip, NewThin, NewThinSnapshot, STALE};
+pub use volume::{Content, NewVolume, Volume};
+
+/// The tag of what is not complete yet.
+pub const CREATING: &str = "gabion.dev/creating";
+/// The tag of a volume that is complete, and blank: it may be formatted.
+pub const FS_NEW: &str = "gabion.dev/fs=new";
+/// How every tag begins that says what filesystem is on a volume.
+pub const FS_PREFIX: &str = "gabion.dev/fs=";
+
+/// What an operation did to reach the state that was asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[must_use = "a repeated operation is no error, but it did not change anything"]
+pub enum Change<T = ()> {
+    /// It changed something.
+    Made(T),
+    /// Everything was so already.
+    Already(T),
+}
+
+impl<T> Change<T> {
+    /// Whether something was changed.
+    #[must_use]
+    pub const fn is_made(&self) -> bool {
+        matches!(self, Self::Made(_))
+    }
+
+    /// What there is now.
+    pub fn into_inner(self) -> T {
+        match self {
+            Self::Made(now) | Self::Already(now) => now,
+        }
+    }
+
+    /// What there is now, by reference.
+    #[must_use]
+    pub const fn get(&self) -> &T {
+        match self {
+            Self::Made(now) | Self::Already(now) => now,
+        }
+    }
+}

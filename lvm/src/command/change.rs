@@ -1,0 +1,122 @@
+//! `lvchange` and `vgchange`.
+
+use super::{Command, Target, Words, cache};
+use crate::ops::{CacheMode, Scrub};
+use crate::{Tag, VgName};
+
+/// One change of a volume; several kinds of change are several commands.
+#[derive(Clone, Debug)]
+pub(crate) enum LvChange<'a> {
+    /// Removes and adds tags in one commit.
+    Tags { add: &'a [Tag], remove: &'a [Tag] },
+    /// Activates, also a volume marked to be skipped, also with RAID legs missing, never with holes.
+    Activate,
+    /// Takes the volume out of the kernel. LVM refuses an open one.
+    Deactivate,
+    /// Loads the tables anew from the metadata.
+    Refresh,
+    /// Starts a check or a repair of RAID legs against each other.
+    Scrub(Scrub),
+    /// Changes dm-cache's mode.
+    CacheMode(CacheMode),
+}
+
+impl LvChange<'_> {
+    pub(crate) fn of(&self, target: &Target<'_>) -> Words {
+        let words = Words::yes("lvchange");
+        let words = match self {
+            Self::Tags { add, remove } => words.each("--deltag", *remove).each("--addtag", *add),
+            Self::Activate => activate(words),
+            Self::Deactivate => words.option("--activate", "n"),
+            Self::Refresh => words.flag("--refresh"),
+            Self::Scrub(Scrub::Check) => words.option("--syncaction", "check"),
+            Self::Scrub(Scrub::Repair) => words.option("--syncaction", "repair"),
+            Self::CacheMode(mode) => words.option("--cachemode", cache::mode_word(*mode)),
+        };
+        words.operand(target)
+    }
+}
+
+fn activate(words: Words) -> Words {
+    words.option("--activate", "y").flag("--ignoreactivationskip").option("--activationmode", "degraded")
+}
+
+/// One change of a group.
+#[derive(Clone, Debug)]
+pub(crate) enum VgChange<'a> {
+    /// Removes and adds tags in one commit.
+    Tags { add: &'a [Tag], remove: &'a [Tag] },
+    /// Activates every volume.
+    Activate,
+    /// Deactivates every volume.
+    Deactivate,
+}
+
+impl VgChange<'_> {
+    pub(crate) fn of(&self, group: &VgName) -> Words {
+        let words = Words::yes("vgchange");
+        let words = match self {
+            Self::Tags { add, remove } => words.each("--deltag", *remove).each("--addtag", *add),
+            Self::Activate => activate(words),
+            Self::Deactivate => words.option("--activate", "n"),
+        };
+        words.operand(group)
+    }
+}
+
+/// A change together with what it applies to.
+impl Command for (LvChange<'_>, Target<'_>) {
+    fn words(&self) -> Words {
+        self.0.of(&self.1)
+    }
+}
+
+/// A change together with what it applies to.
+impl Command for (VgChange<'_>, &VgName) {
+    fn words(&self) -> Words {
+        self.0.of(self.1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::line;
+    use super::*;
+    use crate::LvName;
+
+    #[test]
+    fn changes_of_a_volume() {
+        let vg = VgName::new("data").unwrap();
+        let lv = LvName::new("db").unwrap();
+        let (new, creating) =
+            ([Tag::new("gabion.dev/fs=new").unwrap()], [Tag::new("gabion.dev/creating").unwrap()]);
+        for (change, options) in [
+            (
+                LvChange::Tags { add: &new, remove: &creating },
+                "--deltag gabion.dev/creating --addtag gabion.dev/fs=new",
+            ),
+            (LvChange::Activate, "--activate y --ignoreactivationskip --activationmode degraded"),
+            (LvChange::Deactivate, "--activate n"),
+            (LvChange::Refresh, "--refresh"),
+            (LvChange::Scrub(Scrub::Check), "--syncaction check"),
+            (LvChange::Scrub(Scrub::Repair), "--syncaction repair"),
+            (LvChange::CacheMode(CacheMode::WriteThrough), "--cachemode writethrough"),
+        ] {
+            let command = (change, Target { vg: &vg, lv: &lv });
+            assert_eq!(line(&command), format!("lvchange --yes {options} data/db"));
+        }
+    }
+
+    #[test]
+    fn changes_of_a_group() {
+        let vg = VgName::new("data").unwrap();
+        let tag = [Tag::new("a").unwrap()];
+        for (change, options) in [
+            (VgChange::Tags { add: &tag, remove: &[] }, "--addtag a"),
+            (VgChange::Activate, "--activate y --ignoreactivationskip --activationmode degraded"),
+            (VgChange::Deactivate, "--activate n"),
+        ] {
+            assert_eq!(line(&(change, &vg)), format!("vgchange --yes {options} data"));
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! `pvcreate`, `pvresize`, `pvremove`, `pvchange`, `pvmove`.
+
+use devices::Sectors;
+
+use super::{Command, Words};
+use crate::ops::{Allocation, OldContent};
+use crate::{DevicePath, Tag};
+
+/// Makes a PV. Never forced: LVM itself refuses a PV that is in a group.
+#[derive(Debug)]
+pub(crate) struct PvCreate<'a> {
+    pub(crate) device: &'a DevicePath,
+    pub(crate) metadata_size: Sectors,
+    pub(crate) old_content: OldContent,
+}
+
+impl Command for PvCreate<'_> {
+    fn words(&self) -> Words {
+        // Without `--yes` the question whether to wipe a signature is answered no, and the command fails.
+        let words = match self.old_content {
+            OldContent::Refuse => Words::cautious("pvcreate"),
+            OldContent::Wipe => Words::yes("pvcreate"),
+        };
+        words.sectors("--metadatasize", self.metadata_size).operand(self.device)
+    }
+}
+
+/// Takes the size of the device over into the PV.
+#[derive(Debug)]
+pub(crate) struct PvResize<'a> {
+    pub(crate) device: &'a DevicePath,
+}
+
+impl Command for PvResize<'_> {
+    fn words(&self) -> Words {
+        Words::cautious("pvresize").operand(self.device)
+    }
+}
+
+/// Removes the label of a PV that is in no group.
+#[derive(Debug)]
+pub(crate) struct PvRemove<'a> {
+    pub(crate) device: &'a DevicePath,
+}
+
+impl Command for PvRemove<'_> {
+    fn words(&self) -> Words {
+        Words::cautious("pvremove").operand(self.device)
+    }
+}
+
+/// Changes what may be allocated on a PV, and its tags.
+#[derive(Debug, Default)]
+pub(crate) struct PvChange<'a> {
+    pub(crate) allocation: Option<Allocation>,
+    pub(crate) add: &'a [Tag],
+    pub(crate) remove: &'a [Tag],
+}
+
+/// A change together with the PV that it applies to.
+impl Command for (PvChange<'_>, &DevicePath) {
+    fn words(&self) -> Words {
+        let (change, device) = self;
+        let words = Words::yes("pvchange");
+        let words = match change.allocation {
+            None => words,
+            Some(Allocation::Allowed) => words.option("--allocatable", "y"),
+            Some(Allocation::Forbidden) => words.option("--allocatable", "n"),
+        };
+        words.each("--deltag", change.remove).each("--addtag", change.add).operand(device)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::line;
+    use super::*;
+
+    fn device(path: &str) -> DevicePath {
+        DevicePath::new(path).unwrap()
+    }
+
+    #[test]
+    fn a_pv_is_made_without_force_and_without_a_yes_to_wiping() {
+        let device = device("/dev/sda");
+        let mut command = PvCreate {
+            device: &device,
+            metadata_size: Sectors::new(32_768),
+            old_content: OldContent::Refuse,
+        };
+        assert_eq!(line(&command), "pvcreate --metadatasize 32768s /dev/sda");
+        command.old_content = OldContent::Wipe;
+        assert_eq!(line(&command), "pvcreate --yes --metadatasize 32768s /dev/sda");
+    }
+
+    #[test]
+    fn pvs_are_resized_removed_and_changed() {
+        let device = device("/dev/sda");
+        assert_eq!(line(&PvResize { device: &device }), "pvresize /dev/sda");
+        assert_eq!(line(&PvRemove { device: &device }), "pvremove /dev/sda");
+        let change = |allocation| PvChange { allocation: Some(allocation), ..PvChange::default() };
+        let forbid = (change(Allocation::Forbidden), &device);
+        assert_eq!(line(&forbid), "pvchange --yes --allocatable n /dev/sda");
+        assert_eq!(line(&(change(Allocation::Allowed), &device)), "pvchange --yes --allocatable y /dev/sda");
+        let (a, b) = ([Tag::new("a").unwrap()], [Tag::new("b").unwrap()]);
+        let tags = PvChange { allocation: None, add: &a, remove: &b };
+        assert_eq!(line(&(tags, &device)), "pvchange --yes --deltag b --addtag a /dev/sda");
+    }
+}

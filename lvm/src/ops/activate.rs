@@ -1,0 +1,111 @@
+//! Taking volumes into the kernel and out of it.
+
+use super::seen::{Need, Seen};
+use super::{Change, Group};
+use crate::command::{LvChange, VgChange};
+use crate::dm::Dm;
+use crate::lvm::Kernel;
+use crate::metadata::Lv;
+use crate::{Error, Kind, LvName};
+
+/// What RAID legs are checked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Scrub {
+    /// Differences are counted.
+    Check,
+    /// Differences are counted and made good from parity or the first copy.
+    Repair,
+}
+
+impl Group {
+    /// Activates a volume, also a thin snapshot that carries the skip flag, and a RAID volume with legs missing, but
+    /// never one with holes.
+    ///
+    /// # Errors
+    ///
+    /// [`Kind::NotFound`], [`Kind::Busy`] for one that is not complete, [`Kind::Foreign`],
+    /// [`Kind::Unsupported`] without device-mapper, and what LVM itself says.
+    pub fn activate_volume(&self, name: &LvName) -> Result<Change, Error> {
+        let tried = format!("activate volume {}", self.calls(name));
+        let seen = Seen::of(&self.lvm, self.uuid, Need::Any, &tried)?;
+        let lv = seen.finished_lv(&self.lvm, name, &tried)?;
+        self.activate_one(&seen, lv, &tried)
+    }
+
+    pub(crate) fn activate_one(&self, seen: &Seen, lv: &Lv, tried: &str) -> Result<Change, Error> {
+        self.needs_kernel(tried)?;
+        if is_active(seen, lv)? {
+            return Ok(Change::Already(()));
+        }
+        self.run(seen, tried, &(LvChange::Activate, seen.target(&lv.name)))?;
+        Ok(Change::Made(()))
+    }
+
+    /// Takes a volume out of the kernel.
+    ///
+    /// # Errors
+    ///
+    /// [`Kind::NotFound`]; [`Kind::InUse`] while it is open; [`Kind::Foreign`], and what LVM itself says.
+    pub fn deactivate_volume(&self, name: &LvName) -> Result<Change, Error> {
+        let tried = format!("deactivate volume {}", self.calls(name));
+        self.needs_kernel(&tried)?;
+        let seen = Seen::of(&self.lvm, self.uuid, Need::Any, &tried)?;
+        let lv = seen.own_lv(&self.lvm, name, &tried)?;
+        if !is_active(&seen, lv)? {
+            return Ok(Change::Already(()));
+        }
+        self.run(&seen, &tried, &(LvChange::Deactivate, seen.target(&lv.name)))?;
+        Ok(Change::Made(()))
+    }
+
+    /// Activates every volume of the group that can be; a partial group does not keep its healthy volumes back.
+    ///
+    /// # Errors
+    ///
+    /// [`Kind::NotFound`], [`Kind::Foreign`], and what LVM says of volumes that did not come up.
+    pub fn activate(&self) -> Result<(), Error> {
+        self.change_all(&VgChange::Activate, "activate")
+    }
+
+    /// Takes every volume of the group out of the kernel.
+    ///
+    /// # Errors
+    ///
+    /// [`Kind::InUse`] while one is open; [`Kind::NotFound`], [`Kind::Foreign`].
+    pub fn deactivate(&self) -> Result<(), Error> {
+        self.change_all(&VgChange::Deactivate, "deactivate")
+    }
+
+    fn change_all(&self, change: &VgChange<'_>, verb: &str) -> Result<(), Error> {
+        let tried = format!("{verb} group {}", self.label());
+        self.needs_kernel(&tried)?;
+        let seen = Seen::of(&self.lvm, self.uuid, Need::Ours, &tried)?;
+        self.run(&seen, &tried, &(change.clone(), &seen.vg().name))
+    }
+
+    /// Loads a volume's tables anew from its metadata, as after a disk that was away for a moment came back.
+    ///
+    /// # Errors
+    ///
+    /// [`Kind::NotFound`], [`Kind::Foreign`], [`Kind::Unsupported`] without device-mapper, and what LVM itself says.
+    pub fn refresh_volume(&self, name: &LvName) -> Result<(), Error> {
+        let tried = format!("refresh volume {}", self.calls(name));
+        self.needs_kernel(&tried)?;
+        let seen = Seen::of(&self.lvm, self.uuid, Need::Any, &tried)?;
+        seen.own_lv(&self.lvm, name, &tried)?;
+        self.run(&seen, &tried, &(LvChange::Refresh, seen.target(name)))
+    }
+
+    pub(crate) fn needs_kernel(&self, tried: &str) -> Result<(), Error> {
+        match self.lvm.settings().kernel {
+            Kernel::DeviceMapper => Ok(()),
+            Kernel::MetadataOnly => Err(Error::new(Kind::Unsupported, tried)
+                .with_answer("this handle was told to change metadata only")),
+        }
+    }
+}
+
+/// Whether the kernel has a device for the volume.
+pub(crate) fn is_active(seen: &Seen, lv: &Lv) -> Result<bool, Error> {
+    Ok(Dm::open()?.lv_info(&seen.vg().uuid, &lv.uuid)?.is_some())
+}

@@ -1,0 +1,432 @@
+//! Thick volumes: linear, striped and RAID.
+
+use std::path::PathBuf;
+
+use devices::Bytes;
+
+use super::create::{Recipe, size_matches};
+use super::seen::{Need, Seen};
+use super::{Change, FS_NEW, Group, Integrity, Layout, SizeRange, wipe};
+use crate::command::{LvCreate, LvExtend, LvRename};
+use crate::lvm::Kernel;
+use crate::metadata::{Lv, RaidLevel, SegmentKind, Vg};
+use crate::{DevicePath, Error, Extents, Kind, LvName, Space, Tag, Uuid};
+
+/// A volume as it is now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Volume {
+    /// Its name in the group.
+    pub name: LvName,
+    /// Its identity in the group.
+    pub uuid: Uuid,
+    /// Its size, a multiple of the group's extents; virtual for a thin volume.
+    pub size: Bytes,
+    /// Where its device is while it is active.
+    pub device: PathBuf,
+    /// Its tags.
+    pub tags: Vec<Tag>,
+}
+
+impl Volume {
+    pub(crate) fn of(vg: &Vg, lv: &Lv) -> Self {
+        // A name that is too long for device-mapper was never active.
+        let dm_name = vg.dm_name(lv, None).unwrap_or_default();
+        Self {
+            name: lv.name.clone(),
+            uuid: lv.uuid,
+            size: vg.extent_size.span(lv.extents()).unwrap_or_default(),
+            device: PathBuf::from("/dev/mapper").join(dm_name),
+            tags: lv.tags.clone(),
+        }
+    }
+}
+
+/// What becomes of the bytes that lie where a new volume is put.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Content {
+    /// They are wiped where any signature could be found. The volume is left active.
+    Wiped,
+    /// They stay. The volume is left inactive, and without the tag that says that it is blank.
+    Untouched,
+}
+
+/// A thick volume to be made.
+///
+/// ```
+/// use devices::Bytes;
+/// use lvm::ops::{Layout, NewVolume, SizeRange};
+///
+/// let mirror = NewVolume::new("db".parse()?, SizeRange::at_least(Bytes::gib(10)))
+///     .layout(Layout::Raid1 { copies: 2 })
+///     .tag("gabion.dev/volume=db".parse()?);
+/// # Ok::<(), lvm::NameError>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct NewVolume {
+    name: LvName,
+    size: SizeRange,
+    layout: Layout,
+    integrity: Integrity,
+    content: Content,
+    tags: Vec<Tag>,
+    devices: Vec<DevicePath>,
+}
+
+impl NewVolume {
+    /// A linear volume, wiped.
+    #[must_use]
+    pub const fn new(name: LvName, size: SizeRange) -> Self {
+        Self {
+            name,
+            size,
+            layout: Layout::Linear,
+            integrity: Integrity::None,
+            content: Content::Wiped,
+            tags: Vec::new(),
+            devices: Vec::new(),
+        }
+    }
+
+    /// Laid out so.
+    #[must_use]
+    pub fn layout(self, layout: Layout) -> Self {
+        Self { layout, ..self }
+    }
+
+    /// With checksums on its RAID legs.
+    #[must_use]
+    pub fn integrity(self, integrity: Integrity) -> Self {
+        Self { integrity, ..self }
+    }
+
+    /// With this done to what lay there.
+    #[must_use]
+    pub fn content(self, content: Content) -> Self {
+        Self { content, ..self }
+    }
+
+    /// With this tag, besides the others.
+    #[must_use]
+    pub fn tag(mut self, tag: Tag) -> Self {
+        self.tags.push(tag);
+        self
+    }
+
+    /// On this PV, besides the others named; without any, on whichever have room.
+    #[must_use]
+    pub fn on(mut self, device: DevicePath) -> Self {
+        self.devices.push(device);
+        self
+    }
+}
+
+struct ThickRecipe<'a> {
+    new: &'a NewVolume,
+    content: Content,
+}
+
+impl Recipe for ThickRecipe<'_> {
+    fn name(&self) -> &LvName {
+        &self.new.name
+    }
+
+    fn tags(&self) -> &[Tag] {
+        &self.new.tags
+    }
+
+    fn matches(&self, seen: &Seen, found: &Lv) -> Result<(), String> {
+        if !is_laid_out(seen.vg(), found, self.new.layout) {
+            return Err(format!("it is not laid out as {:?}", self.new.layout));
+        }
+        size_matches(seen.vg(), found, self.new.size)
+    }
+
+    fn make(&self, group: &Group, seen: &Seen, tags: &[Tag], tried: &str) -> Result<(), Error> {
+        let (new, vg) = (self.new, seen.vg());
+        new.layout.check(new.integrity, vg.extent_size, tried)?;
+        let extents = new.size.extents(vg.extent_size, new.layout.data_stripes(), tried)?;
+        let devices = seen.resolve(&new.devices, tried)?;
+        seen.has_room(new.layout, extents, &devices, tried)?;
+        let command = LvCreate {
+            vg: &vg.name,
+            name: &new.name,
+            extents,
+            layout: new.layout,
+            integrity: new.integrity,
+            content: self.content,
+            tags,
+            devices: &devices,
+        };
+        group.run(seen, tried, &command)
+    }
+
+    fn complete(&self, _: &Group, seen: &Seen, made: &Lv, tried: &str) -> Result<(), Error> {
+        match self.content {
+            Content::Untouched => Ok(()),
+            Content::Wiped => wipe::signatures(&Volume::of(seen.vg(), made).device, tried),
+        }
+    }
+
+    fn content_tag(&self, _: &Group, _: &Seen) -> Option<Tag> {
+        (self.content == Content::Wiped).then(|| Tag::literal(FS_NEW))
+    }
+}
+
+/// Whether a volume of the group has that layout, as far as the layout says.
+fn is_laid_out(vg: &Vg, lv: &Lv, layout: Layout) -> bool {
+    let count = |legs: usize| u32::try_from(legs).unwrap_or(u32::MAX);
+    match (layout, lv.kind()) {
+        // A cached volume is what it caches.
+        (layout, Some(SegmentKind::Cache(cache))) => {
+            vg.lv(cache.origin.as_str()).is_some_and(|origin| is_laid_out(vg, origin, layout))
+        }
+        (layout, Some(SegmentKind::Writecache(cache))) => {
+            vg.lv(cache.origin.as_str()).is_some_and(|origin| is_laid_out(vg, origin, layout))
+        }
+        (Layout::Linear, Some(SegmentKind::Striped(striped))) => striped.areas.len() == 1,
+        (Layout::Striped { stripes, .. }, Some(SegmentKind::Striped(striped))) => {
+            count(striped.areas.len()) == stripes
+        }
+        (layout, Some(SegmentKind::Raid(raid))) => {
+            count(raid.legs.len()) == layout.legs()
+                && matches!(
+                    (layout, &raid.level),
+                    (Layout::Raid1 { .. }, RaidLevel::Raid1)
+                        | (Layout::Raid4 { .. }, RaidLevel::Raid4)
+                        | (Layout::Raid5 { .. }, RaidLevel::Raid5(_))
+                        | (Layout::Raid6 { .. }, RaidLevel::Raid6(_))
+                        | (Layout::Raid10 { .. }, RaidLevel::Raid10(_))
+                )
+        }
+        _ => false,
+    }
+}
+
+impl Group {
+    /// Makes a thick volume, or finds it made.
+    ///
+    /// It gets the smallest size that the extents and stripes allow. With [`Content::Wiped`] it ends active and
+    /// without any signature.
+    ///
+    /// # Errors
+    ///
+    /// [`Kind::InvalidArgument`] for a size or layout that cannot be; [`Kind::AlreadyExists`] when another volume has
+    /// the name, or another size or layout; [`Kind::NoSpace`] with what is missing; [`Kind::MissingPv`],
+    /// [`Kind::Foreign`], [`Kind::Busy`], and what LVM itself says.
+    pub fn create_volume(&self, new: &NewVolume) -> Result<Change<Volume>, Error> {
+        let tried = format!("create volume {}", self.calls(&new.name));
+        let content = match self.lvm.settings().kernel {
+            Kernel::DeviceMapper => new.content,
+            Kernel::MetadataOnly => Content::Untouched,
+        };
+        self.make(&ThickRecipe { new, content }, &tried)
+    }
+
+    /// Makes a volume at least as large as asked; one that is large enough already stays as it is.
+    ///
+    /// Works on thick and thin volumes, also while they are in use; the filesystem on it is the caller's. `on` names
+    /// PVs to take extents from, none meaning any.
+    ///
+    /// # Errors
+    ///
+    /// [`Kind::NotFound`]; [`Kind::InvalidArgument`] where the size cannot be, or the limit lies below the present
+    /// size; [`Kind::InUse`] for the origin of a classic snapshot, which cannot be extended while it is active;
+    /// [`Kind::NoSpace`]; [`Kind::MissingPv`], [`Kind::Foreign`], [`Kind::Busy`], and what LVM itself says.
+    pub fn extend_volume(
+        &self,
+        name: &LvName,
+        size: SizeRange,
+        on: &[DevicePath],
+    ) -> Result<Change<Volume>, Error> {
+        let tried = format!("extend volume {}", self.calls(name));
+        let _guard = self.guard(name, &tried)?;
+        let seen = Seen::of(&self.lvm, self.uuid, Need::Complete, &tried)?;
+        let vg = seen.vg();
+        let lv = seen.finished_lv(&self.lvm, name, &tried)?;
+        let wanted = size.extents(vg.extent_size, stripes_of(lv), &tried)?;
+        let has = vg.extent_size.span(lv.extents()).unwrap_or_default();
+        if let Some(limit) = size.limit()
+            && has > limit
+        {
+            return Err(Error::new(Kind::InvalidArgument, &tried)
+                .with_answer(format!("it has {has:#} already, and the limit is {limit:#}")));
+        }
+        if lv.extents() >= wanted {
+            return Ok(Change::Already(Volume::of(vg, lv)));
+        }
+        seen.can_extend(lv, &tried)?;
+        let devices = seen.resolve(on, &tried)?;
+        if lv.as_thin().is_none() {
+            seen.has_room_to_extend(lv, wanted, &devices, &tried)?;
+        }
+        let command = LvExtend { target: seen.target(name), extents: wanted, devices: &devices };
+        self.run(&seen, &tried, &command)?;
+        self.volume_after(name, &tried).map(Change::Made)
+    }
+
+    /// Gives a volume another name.
+    ///
+    /// # Errors
+    ///
+    /// [`Kind::NotFound`] when neither name exists, [`Kind::AlreadyExists`] when both do, [`Kind::Foreign`],
+    /// [`Kind::Busy`], and what LVM itself says.
+    pub fn rename_volume(&self, from: &LvName, to: &LvName) -> Result<Change<Volume>, Error> {
+        let tried = format!("rename volume {} to {to}", self.calls(from));
+        let _from = self.guard(from, &tried)?;
+        let _to = (from != to).then(|| self.guard(to, &tried)).transpose()?;
+        let seen = Seen::of(&self.lvm, self.uuid, Need::Complete, &tried)?;
+        match (seen.vg().lv(from.as_str()), seen.vg().lv(to.as_str())) {
+            (None, Some(_)) => {
+                let lv = seen.finished_lv(&self.lvm, to, &tried)?;
+                return Ok(Change::Already(Volume::of(seen.vg(), lv)));
+            }
+            (Some(lv), Some(_)) if from == to => return Ok(Change::Already(Volume::of(seen.vg(), lv))),
+            (Some(_), Some(_)) => {
+                return Err(Error::new(Kind::AlreadyExists, &tried)
+                    .with_answer(format!("a volume {to} exists in the group")));
+            }
+            (_, None) => {}
+        }
+        seen.finished_lv(&self.lvm, from, &tried)?;
+        seen.dm_name_fits(to, &tried)?;
+        self.run(&seen, &tried, &LvRename { vg: &seen.vg().name, from, to })?;
+        self.volume_after(to, &tried).map(Change::Made)
+    }
+
+    /// The volume of this name as it is now; no command runs.
+    ///
+    /// # Errors
+    ///
+    /// [`Kind::NotFound`].
+    pub fn volume(&self, name: &LvName) -> Result<Volume, Error> {
+        let tried = format!("find volume {}", self.calls(name));
+        let seen = Seen::of(&self.lvm, self.uuid, Need::Any, &tried)?;
+        Ok(Volume::of(seen.vg(), seen.lv(name, &tried)?))
+    }
+
+    pub(crate) fn volume_after(&self, name: &LvName, tried: &str) -> Result<Volume, Error> {
+        let seen = Seen::of(&self.lvm, self.uuid, Need::Any, tried)?;
+        Ok(Volume::of(seen.vg(), seen.lv(name, tried)?))
+    }
+}
+
+/// Extents in which a volume grows.
+pub(crate) fn stripes_of(lv: &Lv) -> u32 {
+    match lv.segments.last().map(|segment| &segment.kind) {
+        Some(SegmentKind::Striped(striped)) => u32::try_from(striped.areas.len()).unwrap_or(u32::MAX),
+        Some(SegmentKind::Raid(raid)) => {
+            let legs = u32::try_from(raid.legs.len()).unwrap_or(u32::MAX);
+            match &raid.level {
+                RaidLevel::Raid1 => 1,
+                RaidLevel::Raid10(_) => legs / raid.data_copies.unwrap_or(2).max(1),
+                level => legs.saturating_sub(level.parity_legs()),
+            }
+        }
+        _ => 1,
+    }
+    .max(1)
+}
+
+impl Seen {
+    fn can_extend(&self, lv: &Lv, tried: &str) -> Result<(), Error> {
+        let refuse = |kind, answer: String| Error::new(kind, tried).with_answer(answer);
+        if let Some(snapshot) = self.vg().snapshots_of(&lv.name).next() {
+            return Err(refuse(
+                Kind::InUse,
+                format!("{} has the classic snapshot {}", lv.name, snapshot.cow_store),
+            )
+            .with_advice("remove the snapshot first, or use thin volumes, whose origins can grow"));
+        }
+        match lv.kind() {
+            Some(SegmentKind::ThinPool(_)) => {
+                Err(refuse(Kind::InvalidArgument, format!("{} is a thin pool", lv.name))
+                    .with_advice("extend it as a pool"))
+            }
+            Some(SegmentKind::Raid(raid)) if self.has_integrity(raid) => Err(refuse(
+                Kind::Unsupported,
+                format!("{} has checksums on its legs, and LVM does not extend those", lv.name),
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    fn has_integrity(&self, raid: &crate::metadata::Raid) -> bool {
+        raid.legs.iter().any(|leg| {
+            let leg = self.vg().lv(leg.data.as_str());
+            matches!(leg.and_then(Lv::kind), Some(SegmentKind::Integrity(_)))
+        })
+    }
+
+    /// Whether so many extents of such a layout can be had, from `devices` or from all.
+    ///
+    /// Exact for linear volumes; for stripes and legs it counts PVs with enough room for one each.
+    pub(crate) fn has_room(
+        &self,
+        layout: Layout,
+        extents: Extents,
+        devices: &[DevicePath],
+        tried: &str,
+    ) -> Result<(), Error> {
+        let free = self.free(devices);
+        let total: u64 = free.iter().map(|free| free.get()).sum();
+        let per_leg = extents.get() / u64::from(layout.data_stripes());
+        let needed = match layout {
+            Layout::Linear => extents.get(),
+            layout => {
+                per_leg.saturating_add(u64::from(layout.is_raid())).saturating_mul(u64::from(layout.legs()))
+            }
+        };
+        if total < needed {
+            return Err(self.no_space(Space::Data, needed, total, tried));
+        }
+        let legs_needed = u64::from(layout.legs());
+        let with_room = free.iter().filter(|free| free.get() > 0).count() as u64;
+        if layout.is_raid() && with_room < legs_needed {
+            return Err(Error::new(Kind::NoSpace(Space::Legs), tried)
+                .with_answer(format!(
+                    "the layout needs {legs_needed} PVs with free extents, and group {} has {with_room}",
+                    self.vg().name
+                ))
+                .with_advice("add disks to the group, or use a layout with fewer legs"));
+        }
+        let fitting = free.iter().filter(|free| free.get() > per_leg).count() as u64;
+        if layout.is_raid() && fitting < legs_needed {
+            return Err(Error::new(Kind::NoSpace(Space::Legs), tried)
+                .with_answer(format!(
+                    "each of {legs_needed} legs needs {} free extents on a PV of its own, and {fitting} PVs have so \
+                     many",
+                    per_leg + 1
+                ))
+                .with_advice("add disks to the group, or ask for less"));
+        }
+        Ok(())
+    }
+
+    pub(crate) fn has_room_to_extend(
+        &self,
+        lv: &Lv,
+        wanted: Extents,
+        devices: &[DevicePath],
+        tried: &str,
+    ) -> Result<(), Error> {
+        let more = wanted.get().saturating_sub(lv.extents().get());
+        let copies = match lv.as_raid() {
+            Some(raid) => (raid.legs.len() as u64).div_ceil(u64::from(stripes_of(lv))),
+            None => 1,
+        };
+        let needed = more.saturating_mul(copies);
+        let total: u64 = self.free(devices).iter().map(|free| free.get()).sum();
+        if total < needed { Err(self.no_space(Space::Data, needed, total, tried)) } else { Ok(()) }
+    }
+
+    pub(crate) fn no_space(&self, space: Space, needed: u64, free: u64, tried: &str) -> Error {
+        let size = self.vg().extent_size.bytes();
+        Error::new(Kind::NoSpace(space), tried)
+            .with_answer(format!(
+                "{needed} extents of {size} are needed, and group {} has {free} free",
+                self.vg().name
+            ))
+            .with_advice("ask for less, remove something, or add a disk to the group")
+    }
+}
