@@ -99,6 +99,12 @@ impl fmt::Display for DevicePath {
     }
 }
 
+impl From<DevicePath> for PathBuf {
+    fn from(device: DevicePath) -> Self {
+        Self::from(device.0)
+    }
+}
+
 impl AsRef<Path> for DevicePath {
     fn as_ref(&self) -> &Path {
         self.as_path()

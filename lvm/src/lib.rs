@@ -5,6 +5,7 @@
 
 #![deny(unsafe_code)]
 
+mod builder;
 pub mod classify;
 mod command;
 mod device_path;
@@ -21,10 +22,11 @@ pub mod thin_meta;
 mod uuid;
 pub mod worker;
 
+pub use builder::LvmBuilder;
 pub use device_path::DevicePath;
 pub use error::{Effect, Error, Kind, Space};
 pub use extent::{ExtentSize, Extents};
-pub use lvm::{FillLimit, Kernel, Lvm, MetadataSource, Settings};
+pub use lvm::{FillLimit, Lvm, MetadataSource, Settings};
 pub use name::{LvName, NameError, Tag, VgName};
 pub use scan::Candidates;
 pub use uuid::{Uuid, UuidError};

@@ -2,16 +2,18 @@
 
 use std::fmt;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use crate::command::Command;
-use crate::metadata::View;
+use crate::metadata::{Reader, View};
 use crate::run::{Reply, Request, ReturnCode, Runner, Scope};
-use crate::{Error, Kind, Tag};
+use crate::worker::Pool;
+use crate::worker::conf::{Activation, Conf};
+use crate::{Error, Kind, Tag, classify};
 
 /// How long a caller waits for one command unless it says otherwise.
-const DEADLINE: Duration = Duration::from_secs(120);
+pub(crate) const DEADLINE: Duration = Duration::from_secs(120);
 
 /// Where the metadata of all groups are read from; the native reader in production.
 pub trait MetadataSource: fmt::Debug + Send + Sync {
@@ -21,17 +23,6 @@ pub trait MetadataSource: fmt::Debug + Send + Sync {
     ///
     /// [`Kind::Io`] when nothing can be read at all; what is wrong with single devices is in the view.
     fn view(&self) -> Result<Arc<View>, Error>;
-}
-
-/// Whether this kernel can activate volumes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Kernel {
-    /// Volumes are activated, wiped, and checked against the kernel's tables.
-    #[default]
-    DeviceMapper,
-    /// There is no device-mapper, or it is not to be used: only metadata are changed. Volumes made so were never
-    /// wiped; they stay without the tag that would let anybody format them.
-    MetadataOnly,
 }
 
 /// LVM on a fixed set of devices. Clones are cheap and share everything.
@@ -44,20 +35,28 @@ pub enum Kernel {
 /// use lvm::ops::{NewGroup, NewVolume, SizeRange};
 /// use lvm::{DevicePath, Lvm};
 ///
-/// # fn make(lvm: &Lvm) -> Result<(), Box<dyn std::error::Error>> {
 /// let disk = DevicePath::new("/dev/sdb")?;
+/// let lvm = Lvm::builder().device(disk.clone()).build()?;
 /// let group = lvm.create_group(&NewGroup::new("data".parse()?, [disk]))?.into_inner();
 /// let volume = group.create_volume(&NewVolume::new("db".parse()?, SizeRange::at_least(Bytes::gib(1))))?;
 /// println!("{}", volume.into_inner().device.display());
-/// # Ok(())
-/// # }
+/// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Debug)]
 pub struct Lvm {
     runner: Arc<dyn Runner>,
     source: Arc<dyn MetadataSource>,
+    parts: Option<Arc<Parts>>,
     settings: Arc<Settings>,
     deadline: Duration,
+}
+
+/// What a handle that was built stands on.
+#[derive(Debug)]
+pub(crate) struct Parts {
+    pub(crate) pool: Arc<Pool>,
+    pub(crate) reader: Arc<Reader>,
+    pub(crate) conf: Mutex<Conf>,
 }
 
 /// What holds for every operation of a handle.
@@ -65,8 +64,9 @@ pub struct Lvm {
 pub struct Settings {
     /// The tag that marks what is ours. With it, groups and volumes that lack it are never changed.
     pub owner: Option<Tag>,
-    /// Whether volumes can be activated.
-    pub kernel: Kernel,
+    /// Whether volumes can be activated. Without that only metadata are changed; volumes made so were never wiped,
+    /// and stay without the tag that would let anybody format them.
+    pub activation: Activation,
     /// Where the locks lie that keep two processes of ours from making the same volume.
     pub run_dir: PathBuf,
     /// FillLimit of a thin pool from which nothing new is made in it.
@@ -86,7 +86,7 @@ impl Default for Settings {
     fn default() -> Self {
         Self {
             owner: None,
-            kernel: Kernel::DeviceMapper,
+            activation: Activation::Udev,
             run_dir: PathBuf::from("/run/gabion/lvm"),
             refuse_at: FillLimit { data: 95, metadata: 80 },
         }
@@ -97,7 +97,26 @@ impl Lvm {
     /// A handle on parts of the caller's choosing.
     #[must_use]
     pub fn with_parts(runner: Arc<dyn Runner>, source: Arc<dyn MetadataSource>, settings: Settings) -> Self {
-        Self { runner, source, settings: Arc::new(settings), deadline: DEADLINE }
+        Self { runner, source, parts: None, settings: Arc::new(settings), deadline: DEADLINE }
+    }
+
+    pub(crate) fn of_parts(parts: Parts, settings: Settings) -> Self {
+        let runner: Arc<dyn Runner> = Arc::clone(&parts.pool) as _;
+        let source: Arc<dyn MetadataSource> = Arc::clone(&parts.reader) as _;
+        Self { parts: Some(Arc::new(parts)), ..Self::with_parts(runner, source, settings) }
+    }
+
+    pub(crate) fn parts(&self, tried: &str) -> Result<&Parts, Error> {
+        self.parts.as_deref().ok_or_else(|| {
+            Error::new(Kind::Unsupported, tried).with_answer("this handle has no worker pool of its own")
+        })
+    }
+
+    /// The worker pool, for draining it and for looking at groups that are closed; `None` for a handle on parts of
+    /// the caller's choosing.
+    #[must_use]
+    pub fn workers(&self) -> Option<&Pool> {
+        self.parts.as_deref().map(|parts| &*parts.pool)
     }
 
     /// The same handle with another deadline for each command.
@@ -132,16 +151,12 @@ impl Lvm {
         if reply.code == ReturnCode::Succeeded {
             return Ok(reply);
         }
-        Err(refusal(tried, reply))
+        Err(classify::failure(tried, &reply))
     }
 }
 
-/// The error of a command that LVM did not carry out.
-fn refusal(tried: &str, reply: Reply) -> Error {
-    let kind = Kind::Other;
-    let answer = reply.records.iter().find(|record| record.level <= 3).map(|record| record.message.clone());
-    Error::new(kind, tried)
-        .with_answer(answer.unwrap_or_else(|| "LVM failed without a word".to_owned()))
-        .with_elapsed(reply.elapsed)
-        .with_records(reply.records)
+impl MetadataSource for Reader {
+    fn view(&self) -> Result<Arc<View>, Error> {
+        Ok(self.read())
+    }
 }

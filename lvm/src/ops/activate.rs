@@ -4,8 +4,8 @@ use super::seen::{Need, Seen};
 use super::{Change, Group};
 use crate::command::{LvChange, VgChange};
 use crate::dm::Dm;
-use crate::lvm::Kernel;
 use crate::metadata::Lv;
+use crate::worker::conf::Activation;
 use crate::{Error, Kind, LvName};
 
 /// What RAID legs are checked for.
@@ -97,10 +97,10 @@ impl Group {
     }
 
     pub(crate) fn needs_kernel(&self, tried: &str) -> Result<(), Error> {
-        match self.lvm.settings().kernel {
-            Kernel::DeviceMapper => Ok(()),
-            Kernel::MetadataOnly => Err(Error::new(Kind::Unsupported, tried)
+        match self.lvm.settings().activation {
+            Activation::MetadataOnly => Err(Error::new(Kind::Unsupported, tried)
                 .with_answer("this handle was told to change metadata only")),
+            _ => Ok(()),
         }
     }
 }

@@ -8,8 +8,8 @@ use super::create::{Recipe, size_matches};
 use super::seen::{Need, Seen};
 use super::{Change, FS_NEW, Group, Integrity, Layout, SizeRange, wipe};
 use crate::command::{LvCreate, LvExtend, LvRename};
-use crate::lvm::Kernel;
 use crate::metadata::{Lv, RaidLevel, SegmentKind, Vg};
+use crate::worker::conf::Activation;
 use crate::{DevicePath, Error, Extents, Kind, LvName, Space, Tag, Uuid};
 
 /// A volume as it is now.
@@ -216,9 +216,9 @@ impl Group {
     /// [`Kind::Foreign`], [`Kind::Busy`], and what LVM itself says.
     pub fn create_volume(&self, new: &NewVolume) -> Result<Change<Volume>, Error> {
         let tried = format!("create volume {}", self.calls(&new.name));
-        let content = match self.lvm.settings().kernel {
-            Kernel::DeviceMapper => new.content,
-            Kernel::MetadataOnly => Content::Untouched,
+        let content = match self.lvm.settings().activation {
+            Activation::MetadataOnly => Content::Untouched,
+            _ => new.content,
         };
         self.make(&ThickRecipe { new, content }, &tried)
     }
