@@ -1,3 +1,83 @@
 //! The `gabion` command.
 
-fn main() {}
+#![forbid(unsafe_code)]
+
+mod cli;
+mod doctor;
+mod exit;
+mod failure;
+#[cfg(test)]
+mod fixture;
+mod host;
+mod kind;
+mod live;
+mod output;
+mod pools;
+mod state;
+mod table;
+mod volumes;
+
+use std::io::Write;
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::Parser;
+
+use cli::{Cli, Command};
+use exit::Exit;
+use host::Host;
+use output::{Format, Output};
+use volumes::Which;
+
+fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return refused(&error).into(),
+    };
+    let mut stdout = std::io::stdout().lock();
+    let mut output = Output::new(cli.shown.output, cli.shown.units(), &mut stdout);
+    let exit = run(&cli.command, &mut output).unwrap_or_else(|error| {
+        tell(&failure::text(&error, cli.shown.output));
+        failure::exit_of(&error)
+    });
+    exit.into()
+}
+
+fn run(command: &Command, output: &mut Output<'_>) -> Result<Exit> {
+    match command {
+        Command::Pools { group } => pools::show(&Host::read()?, group.as_ref(), output)?,
+        Command::Volumes { group, all } => {
+            let which = if *all { Which::All } else { Which::Users };
+            volumes::show(&Host::read()?, group.as_ref(), which, output)?;
+        }
+        Command::Doctor => return doctor::show(&Host::read()?, &doctor::System::look(), output),
+    }
+    Ok(Exit::Ok)
+}
+
+/// A command line that was not understood, or that asked for help or the version.
+fn refused(error: &clap::Error) -> Exit {
+    if !error.use_stderr() {
+        // Who asked for help and closed the pipe has seen enough.
+        let _ = error.print();
+        return Exit::Ok;
+    }
+    match asked_format(std::env::args_os().skip(1)) {
+        Format::Json => tell(&failure::usage_json(&error.to_string())),
+        Format::Table => tell(&error.render().to_string()),
+    }
+    Exit::Usage
+}
+
+/// The format that a command line asks for which could not be understood as a whole.
+fn asked_format(words: impl Iterator<Item = std::ffi::OsString>) -> Format {
+    let words: Vec<String> = words.map(|word| word.to_string_lossy().into_owned()).collect();
+    let together = |word: &String| ["-ojson", "-o=json", "--output=json"].contains(&word.as_str());
+    let apart = |pair: &[String]| ["-o", "--output"].contains(&pair[0].as_str()) && pair[1] == "json";
+    if words.iter().any(together) || words.windows(2).any(apart) { Format::Json } else { Format::Table }
+}
+
+/// Writes to standard error; where that is closed, nobody listens, and the exit code tells all the same.
+fn tell(text: &str) {
+    let _ = std::io::stderr().lock().write_all(text.as_bytes());
+}

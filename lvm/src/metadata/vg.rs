@@ -137,6 +137,15 @@ pub struct OrphanPv {
     pub in_use_elsewhere: bool,
 }
 
+impl PvDevice {
+    /// A device of which only the path and the size are known: for views put together by hand, as in the tests of
+    /// programs that show them.
+    #[must_use]
+    pub fn new(path: impl Into<PathBuf>, size: Bytes) -> Self {
+        Self { path: path.into(), number: None, size, label_size: size, areas: Vec::new() }
+    }
+}
+
 impl Pv {
     /// Whether it has `flag`.
     #[must_use]

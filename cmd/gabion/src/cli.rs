@@ -1,0 +1,56 @@
+//! The command line.
+
+use clap::{Args, Parser, Subcommand};
+use lvm::VgName;
+
+use crate::output::{Format, Units};
+
+/// Local storage: groups of disks, and volumes on them.
+#[derive(Debug, Parser)]
+#[command(name = "gabion", version, about, arg_required_else_help = true)]
+#[command(after_help = "Exit codes: 0 ok, 1 other, 2 usage, 3 not found, 4 exists, 5 no space, 6 busy, \
+    7 refused or foreign, 8 degraded, 9 unavailable.")]
+pub(crate) struct Cli {
+    #[command(flatten)]
+    pub(crate) shown: Shown,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// How results are shown.
+#[derive(Debug, Args)]
+pub(crate) struct Shown {
+    /// Write results (and errors) for people or for programs
+    #[arg(short, long, global = true, value_enum, default_value_t, value_name = "FORMAT")]
+    pub(crate) output: Format,
+    /// Write sizes in tables as exact bytes
+    #[arg(long, global = true)]
+    pub(crate) bytes: bool,
+}
+
+impl Shown {
+    /// How sizes are written in tables.
+    pub(crate) fn units(&self) -> Units {
+        if self.bytes { Units::Exact } else { Units::Human }
+    }
+}
+
+/// One variant a command.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Show groups and thin pools: size, free space, fill, health
+    Pools {
+        /// Only this group
+        group: Option<VgName>,
+    },
+    /// Show volumes, what they are, and on which disks
+    Volumes {
+        /// Only this group
+        group: Option<VgName>,
+        /// Also thin pools and LVM's hidden volumes
+        #[arg(long)]
+        all: bool,
+    },
+    /// Say what is wrong, what it means, and what to do; ends with code 8 if data are in danger
+    Doctor,
+}

@@ -1,0 +1,123 @@
+//! What is wrong with a thin pool.
+
+use lvm::dm::{Fill, PoolMode, Status, ThinPoolStatus, ThinPoolUse};
+use lvm::metadata::{Lv, ThinPool, Vg};
+
+use super::{Finding, Severity};
+use crate::host::Host;
+use crate::pools::percent;
+
+/// Fill from which a pool is told about, in percent.
+const WARNING: u8 = 80;
+const ERROR: u8 = 95;
+
+/// Everything about one thin pool; nothing for other volumes.
+pub(super) fn examine(host: &Host, vg: &Vg, lv: &Lv) -> Vec<Finding> {
+    let Some(committed) = lv.as_thin_pool() else { return Vec::new() };
+    let subject = format!("thin pool {}/{}", vg.name, lv.name);
+    let status = host.live.status(vg, lv, |status| match status {
+        Status::ThinPool(pool) => Some(pool),
+        _ => None,
+    });
+    match status {
+        None => Vec::new(),
+        Some(ThinPoolStatus::Working(live)) => working(vg, lv, committed, live, &subject),
+        Some(_) => vec![
+            Finding::new(Severity::Error, "pool-failed", subject, "the kernel has given the pool up")
+                .meaning("No volume in it can be read or written until its metadata are repaired.")
+                .step("take the volumes out of use (unmount them), then:")
+                .step(format!("vgchange --activate n {}", vg.name))
+                .step(format!("lvconvert --repair {}/{}", vg.name, lv.name)),
+        ],
+    }
+}
+
+fn working(vg: &Vg, lv: &Lv, committed: &ThinPool, live: &ThinPoolUse, subject: &str) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    findings.extend(fill("pool-data", "data", live.data, vg, lv, subject));
+    findings.extend(fill("pool-metadata", "metadata", live.metadata, vg, lv, subject));
+    if live.needs_check {
+        findings.push(
+            Finding::new(
+                Severity::Error,
+                "pool-needs-check",
+                subject,
+                "the pool asks for a check of its metadata",
+            )
+            .meaning("It takes no writes until then.")
+            .step("take the volumes out of use (unmount them), then:")
+            .step(format!("vgchange --activate n {}", vg.name))
+            .step(format!("lvconvert --repair {}/{}", vg.name, lv.name)),
+        );
+    } else if live.mode == PoolMode::ReadOnly {
+        findings.push(
+            Finding::new(Severity::Error, "pool-read-only", subject, "the pool takes no changes")
+                .meaning("Its metadata ran full or could not be written; writes to its volumes fail.")
+                .step(format!(
+                    "grow its metadata: gabion pool grow {}/{} --metadata-by 1GiB",
+                    vg.name, lv.name
+                )),
+        );
+    } else if live.mode == PoolMode::OutOfDataSpace {
+        findings.push(
+            Finding::new(Severity::Error, "pool-out-of-space", subject, "the pool has no free blocks")
+                .meaning("Writes to new places wait for a minute, then fail.")
+                .step(grow(vg, lv)),
+        );
+    }
+    findings.extend(transaction(committed, live, vg, lv, subject));
+    if live.held_root.is_some() {
+        findings.push(
+            Finding::new(Severity::Note, "pool-metadata-held", subject, "a snapshot of its metadata is held")
+                .meaning("A program compares volumes at this moment, or ended without releasing it; it takes space.")
+                .step(format!(
+                    "if no such program runs: dmsetup message {} 0 release_metadata_snap",
+                    vg.dm_name(lv, Some("tpool")).unwrap_or_default()
+                )),
+        );
+    }
+    findings
+}
+
+fn grow(vg: &Vg, lv: &Lv) -> String {
+    format!(
+        "gabion pool grow {}/{} --by SIZE (`gabion pools {}` shows what is free)",
+        vg.name, lv.name, vg.name
+    )
+}
+
+fn fill(code: &'static str, what: &str, fill: Fill, vg: &Vg, lv: &Lv, subject: &str) -> Option<Finding> {
+    let severity = match () {
+        () if fill.reaches(ERROR) => Severity::Error,
+        () if fill.reaches(WARNING) => Severity::Warning,
+        () => return None,
+    };
+    let used = percent(fill.used(), fill.total());
+    let finding = Finding::new(severity, code, subject, format!("its {what} are {used} full"));
+    Some(if what == "data" {
+        finding
+            .meaning("When they are full, writes to its volumes wait for a minute and then fail.")
+            .step(grow(vg, lv))
+            .step("or give space back: fstrim on the mounted filesystems, or delete snapshots")
+    } else {
+        finding
+            .meaning("When they are full, the pool takes no writes at once and must be repaired.")
+            .step(format!("gabion pool grow {}/{} --metadata-by SIZE", vg.name, lv.name))
+    })
+}
+
+/// The kernel's number may lag by the messages that are still to be sent.
+fn transaction(committed: &ThinPool, live: &ThinPoolUse, vg: &Vg, lv: &Lv, subject: &str) -> Option<Finding> {
+    let (metadata, kernel) = (committed.transaction_id, live.transaction_id);
+    let pending = !committed.messages.is_empty() && metadata == kernel + 1;
+    if metadata == kernel || pending {
+        return None;
+    }
+    let problem = format!("LVM's metadata are at transaction {metadata}, and the pool is at {kernel}");
+    Some(
+        Finding::new(Severity::Error, "pool-transaction", subject, problem)
+            .meaning("A command was cut off, or one side was restored from an old copy; LVM refuses to change the pool.")
+            .step(format!("if a command was cut off: gabion group clean {}", vg.name))
+            .step(format!("else compare the volumes of both sides before any repair: lvs -o+thin_id {}/{}", vg.name, lv.name)),
+    )
+}
