@@ -7,7 +7,8 @@ use anyhow::{Context, Result, ensure};
 use lvm::metadata::{AllocationPolicy, Lv, LvFlag, PvDevice, PvFlag, ReadAhead, Vg, VgFlag, View};
 use lvm::{ExtentSize, Extents, Tag};
 
-use crate::{Sandbox, leaves};
+use crate::Sandbox;
+use crate::leaves::{self, Leaves};
 use report::{Report, Row, bool_word, compare, policy, time};
 
 /// A value for each field of a report, as LVM prints it.
@@ -22,11 +23,36 @@ pub fn agree(sandbox: &Sandbox) -> Result<()> {
     let view = sandbox.view();
     let mut lines = report_differences(sandbox, &view)?;
     for vg in &view.vgs {
-        let theirs = leaves::of_text(&sandbox.backup(vg.name.as_str())?)?;
-        lines.extend(leaves::differences(&theirs, &leaves::of_vg(vg)));
+        lines.extend(backup_differences(sandbox, vg)?);
     }
     ensure!(lines.is_empty(), "the view differs from LVM's own word:\n{}", lines.join("\n"));
     Ok(())
+}
+
+/// The entries of the group's backup in which the view differs, one line each.
+///
+/// # Errors
+///
+/// If LVM cannot be asked.
+pub fn backup_differences(sandbox: &Sandbox, vg: &Vg) -> Result<Vec<String>> {
+    let theirs = leaves::of_text(&sandbox.backup(vg.name.as_str())?)?;
+    let mut ours = leaves::of_vg(vg);
+    write_down_devices(vg, &mut ours);
+    Ok(leaves::differences(&theirs, &ours))
+}
+
+/// A backup is made from what LVM has in memory: devices where it found them just now, and a flag on a PV that it
+/// cannot find, before the next commit writes both to the disks.
+fn write_down_devices(vg: &Vg, leaves: &mut Leaves) {
+    for pv in &vg.pvs {
+        let path = |key: &str| format!("{}/physical_volumes/{}/{key}", vg.name, pv.key);
+        let device =
+            pv.device.as_ref().map_or("[unknown]".to_owned(), |device| device.path.display().to_string());
+        leaves.insert(path("device"), format!("\"{device}\""));
+        if pv.device.is_none() && !pv.has(&PvFlag::Missing) {
+            leaves.entry(path("flags")).or_default().push_str(",\"MISSING\"");
+        }
+    }
 }
 
 /// The fields of `lvm fullreport` in which the view differs, one line each.

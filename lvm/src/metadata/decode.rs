@@ -10,6 +10,9 @@ use super::{
 };
 use crate::{ExtentSize, Extents, LvName, Uuid, VgName};
 
+/// What LVM writes for the device of a PV that it could not find.
+const NO_DEVICE: &str = "[unknown]";
+
 /// The PVs of a group by the short names that its segments use.
 pub(super) type PvKeys<'t> = HashMap<&'t str, Uuid>;
 
@@ -131,7 +134,7 @@ fn pv(fields: &Fields<'_, '_>, key: &str) -> Result<Pv, Defect> {
     Ok(Pv {
         key: key.into(),
         uuid: fields.need_uuid()?,
-        hint: fields.some_text("device")?,
+        hint: fields.some_text("device")?.filter(|hint| **hint != *NO_DEVICE),
         device_id: fields.some_text("device_id")?,
         device_id_type: fields.some_text("device_id_type")?,
         dev_size: fields.some_sectors("dev_size")?,

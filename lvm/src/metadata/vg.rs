@@ -72,7 +72,7 @@ pub struct Pv {
     pub key: Box<str>,
     /// Its identity.
     pub uuid: Uuid,
-    /// Where LVM last saw it; a hint for people.
+    /// Where LVM last saw it; a hint for people, and absent when the PV was missing at the last commit.
     pub hint: Option<Box<str>>,
     /// The lasting identity that the devices file has for it.
     pub device_id: Option<Box<str>>,
