@@ -10,7 +10,7 @@ use serde::Deserialize;
 use crate::paths;
 
 /// The profile of everything that runs in the guest.
-const PROFILE: &str = "guest";
+pub const PROFILE: &str = "guest";
 
 #[derive(Deserialize)]
 struct Message {

@@ -18,6 +18,7 @@ pub mod paths;
 pub mod qemu;
 pub mod qmp;
 pub mod setup;
+pub mod test;
 pub mod tool;
 pub mod virtual_disk;
 pub mod vm;

@@ -29,7 +29,9 @@ impl Lock {
                 .with_context(|| format!("locking {}", path.display()))?;
         }
         let arguments: Vec<String> = std::env::args().skip(1).collect();
-        let holder = format!("process {}: {}\n", std::process::id(), arguments.join(" "));
+        let arguments: String =
+            arguments.join(" ").chars().map(|c| if c.is_control() { ' ' } else { c }).take(80).collect();
+        let holder = format!("process {}: {arguments}\n", std::process::id());
         fs::write(&path, holder).with_context(|| format!("writing {}", path.display()))?;
         // Whatever lies here is of a process that was killed: nobody else can be running.
         let run = cache.join("run");

@@ -18,7 +18,7 @@ use crate::kernel::Kernel;
 use crate::lock::Lock;
 use crate::qemu::{self, Accelerator, Emulator, RunDir, connect};
 use crate::qmp::Qmp;
-use crate::virtual_disk::{Bus, DiskSpec, VirtualDisk};
+use crate::virtual_disk::{DiskSpec, VirtualDisk};
 
 /// How long the machine may take to boot; emulation needs about 7 seconds on an idle host.
 const BOOT: Duration = Duration::from_secs(180);
@@ -145,6 +145,8 @@ impl Machine {
     /// Starts the machine again on the same disks, after [`Machine::cut_power`] or when it was lost.
     pub fn start(&mut self) -> Result<()> {
         self.cut_power();
+        // A machine that starts has all its disks.
+        self.virtual_disks.iter_mut().for_each(|disk| disk.plugged = true);
         let mut emulator = Emulator::start(&self.kernel, &self.run, &self.virtual_disks, self.accelerator)?;
         qemu::check_started(&mut emulator, &self.run)?;
         let port = connect(&self.run.runner_socket())?;
@@ -194,32 +196,32 @@ impl Machine {
         self.run_watched(command, &mut |_, _| Watch::GoOn)
     }
 
-    /// Runs a command and shows everything that it writes to `watch`, which may cut the power.
+    /// Runs a command and shows everything that it writes to `watch`, which may pull disks or cut the power; after a
+    /// cut the command counts as killed, and the machine waits for [`Machine::start`].
     pub fn run_watched(
         &mut self,
         command: &Command,
         watch: &mut dyn FnMut(Stream, &[u8]) -> Watch,
     ) -> Result<Output, Lost> {
         let id = self.send(|id| Request::Run { id, command: command.clone() })?;
-        let deadline = Instant::now() + command.limit + GRACE;
+        let start = Instant::now();
+        let deadline = start + command.limit + GRACE;
         let mut written: Vec<(Stream, Vec<u8>)> = Vec::new();
         let mut kept = 0;
         loop {
             match self.receive(deadline) {
                 Ok(Frame::Output { id: of, stream, bytes }) if of == id => {
-                    let watched = watch(stream, &bytes);
+                    let wish = watch(stream, &bytes);
                     let room = OUTPUT.saturating_sub(kept).min(bytes.len());
                     kept += room;
                     written.push((stream, bytes[..room].to_vec()));
-                    if let Watch::CutPower = watched {
-                        self.cut_power();
-                        let took = Duration::ZERO;
-                        return Ok(Output {
-                            status: Status::Signalled(9),
-                            written,
-                            kernel_log: vec![],
-                            took,
-                        });
+                    if let Err(error) = self.fulfil(&wish) {
+                        let note = format!("\nrig: {wish:?}: {error:#}\n");
+                        written.push((Stream::Err, note.into_bytes()));
+                    }
+                    if !self.is_running() {
+                        let (status, took) = (Status::Signalled(9), start.elapsed());
+                        return Ok(Output { status, written, kernel_log: vec![], took });
                     }
                 }
                 Ok(Frame::Event(Event::Ended { id: of, status, kernel_log, took })) if of == id => {
@@ -229,6 +231,24 @@ impl Machine {
                 Err(why) => return Err(self.lost(why, &text(&written))),
             }
         }
+    }
+
+    fn fulfil(&mut self, wish: &Watch) -> Result<()> {
+        match wish {
+            Watch::GoOn => Ok(()),
+            Watch::CutPower => {
+                self.cut_power();
+                Ok(())
+            }
+            Watch::Unplug(index) => self.unplug(*index),
+            Watch::Plug(index, bad_sectors) => self.plug(*index, bad_sectors),
+        }
+    }
+
+    /// Whether the machine runs, as far as is known.
+    #[must_use]
+    pub fn is_running(&self) -> bool {
+        self.running.is_some()
     }
 
     /// Zeroes every spare disk that was written to, and returns the disks.
@@ -260,6 +280,9 @@ impl Machine {
         qmp.execute("device_del", &json!({"id": disk.device()}))?;
         qmp.wait_deleted(&disk.device())?;
         qmp.execute("blockdev-del", &json!({"node-name": disk.node()}))?;
+        if let Some(kept) = self.virtual_disks.get_mut(index) {
+            kept.plugged = false;
+        }
         Ok(())
     }
 
@@ -267,24 +290,49 @@ impl Machine {
     pub fn plug(&mut self, index: usize, bad_sectors: &[u64]) -> Result<()> {
         let mut disk = self.disk(index)?;
         disk.bad_sectors = bad_sectors.to_vec();
-        if let Some(kept) = self.virtual_disks.get_mut(index) {
-            kept.bad_sectors = bad_sectors.to_vec();
-        }
+        disk.plugged = true;
         let mut qmp = Qmp::connect(&self.run.qmp_socket())?;
         qmp.execute("blockdev-add", &disk.backend())?;
         qmp.execute("device_add", &disk.frontend())?;
+        if let Some(kept) = self.virtual_disks.get_mut(index) {
+            *kept = disk;
+        }
         Ok(())
+    }
+
+    /// Puts every disk back that was pulled, and replaces those whose sectors fail.
+    ///
+    /// # Errors
+    /// When the emulator refuses, or the guest does not let go of a disk.
+    pub fn plug_all(&mut self) -> Result<()> {
+        for disk in self.virtual_disks.clone() {
+            if disk.plugged && disk.bad_sectors.is_empty() {
+                continue;
+            }
+            if disk.plugged {
+                self.unplug(disk.index)?;
+            }
+            self.plug(disk.index, &[])?;
+            self.wait_for_disk(&disk.serial())?;
+        }
+        Ok(())
+    }
+
+    fn wait_for_disk(&mut self, serial: &str) -> Result<()> {
+        let start = Instant::now();
+        while start.elapsed() < Duration::from_secs(30) {
+            if self.blank_disks()?.iter().any(|disk| disk.serial == serial) {
+                return Ok(());
+            }
+            thread::sleep(Duration::from_millis(200));
+        }
+        bail!("the guest did not find the disk {serial} within 30 s of its plugging")
     }
 
     fn disk(&self, index: usize) -> Result<VirtualDisk> {
         let count = self.virtual_disks.len();
         let disk = self.virtual_disks.get(index);
         disk.cloned().with_context(|| format!("there is no disk {index}: the machine has {count}"))
-    }
-
-    /// Whether hot unplugging of this disk needs no consent of the guest.
-    pub fn is_scsi(&self, index: usize) -> bool {
-        self.virtual_disks.get(index).is_some_and(|disk| disk.bus == Bus::Scsi)
     }
 
     /// The last lines of the console.
@@ -353,12 +401,16 @@ impl Machine {
 }
 
 /// What the watcher of a running command wants.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Watch {
     /// Nothing.
     GoOn,
     /// Cut the machine's power now.
     CutPower,
+    /// Pull the disk with this place out.
+    Unplug(usize),
+    /// Put the disk with this place back; reading these sectors fails.
+    Plug(usize, Vec<u64>),
 }
 
 fn answers(event: &Event, to: u32) -> bool {

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use xtask::{setup, vm};
+use xtask::{setup, test, vm};
 
 #[derive(Parser)]
 #[command(name = "cargo xtask", about = "The developer's commands of Gabion")]
@@ -17,6 +17,8 @@ struct Cli {
 enum Command {
     /// Install what the rig needs, and fetch the guest's kernel
     Setup(setup::Arguments),
+    /// Run the tests
+    Test(test::Arguments),
     /// Open a shell or run a command in the disposable virtual machine
     Vm(vm::Arguments),
 }
@@ -24,6 +26,7 @@ enum Command {
 fn main() -> ExitCode {
     let ended = match Cli::parse().command {
         Command::Setup(arguments) => setup::run(&arguments),
+        Command::Test(arguments) => test::run(&arguments),
         Command::Vm(arguments) => vm::run(&arguments),
     };
     ended.unwrap_or_else(|error| {

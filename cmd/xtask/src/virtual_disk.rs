@@ -82,6 +82,8 @@ pub struct VirtualDisk {
     file: PathBuf,
     /// Sectors of 512 bytes whose reading fails.
     pub bad_sectors: Vec<u64>,
+    /// Whether it is in the machine.
+    pub plugged: bool,
 }
 
 impl VirtualDisk {
@@ -94,7 +96,7 @@ impl VirtualDisk {
                 let file = directory.join(format!("disk-{index}"));
                 let made = File::create(&file).and_then(|disk| disk.set_len(spec.bytes));
                 made.with_context(|| format!("making the disk {} of {} bytes", file.display(), spec.bytes))?;
-                Ok(VirtualDisk { index, bus: spec.bus, file, bad_sectors: Vec::new() })
+                Ok(VirtualDisk { index, bus: spec.bus, file, bad_sectors: Vec::new(), plugged: true })
             })
             .collect()
     }
@@ -177,7 +179,7 @@ mod tests {
     #[test]
     fn a_bad_sector_puts_an_error_injector_between_disk_and_file() {
         let file = PathBuf::from("/disk");
-        let mut disk = VirtualDisk { index: 4, bus: Bus::Nvme, file, bad_sectors: vec![] };
+        let mut disk = VirtualDisk { index: 4, bus: Bus::Nvme, file, bad_sectors: vec![], plugged: true };
         assert_eq!(disk.backend()["file"]["driver"], "file");
         disk.bad_sectors.push(2048);
         assert_eq!(disk.backend()["file"]["driver"], "blkdebug");

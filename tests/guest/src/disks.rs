@@ -48,7 +48,8 @@ pub struct Blanker {
 }
 
 impl Blanker {
-    /// Zeroes every spare disk that was written to since the last call; says which could not be, and why.
+    /// Discards the content of every spare disk that was written to since the last call, after which it reads as zeroes
+    /// (the host's files are sparse); says which could not be, and why.
     pub fn blank(&mut self) -> Vec<String> {
         let dirty: Vec<Disk> = spare()
             .into_iter()
@@ -56,7 +57,7 @@ impl Blanker {
             .collect();
         let mut failed = Vec::new();
         for disk in &dirty {
-            if let Err(why) = tool("blkdiscard", &["-z", "-f", &disk.node]) {
+            if let Err(why) = tool("blkdiscard", &["-f", &disk.node]) {
                 failed.push(format!("blanking {} ({}): {why}", disk.node, disk.serial));
             }
             // A disk without a partition table answers with an error when it never had one: nothing to forget then.

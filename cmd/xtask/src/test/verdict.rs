@@ -1,0 +1,104 @@
+//! What a test's output says: passed, failed or skipped, and what it asks of the host.
+
+use guest::protocol::Status;
+
+use crate::machine::Watch;
+
+/// What became of a test.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Verdict {
+    /// It ran and passed.
+    Passed,
+    /// It says itself why it could not run.
+    Skipped(String),
+    /// It failed; why, in one line.
+    Failed(String),
+}
+
+/// Kernel lines that fail a test whatever it says itself.
+const KERNEL_ALARMS: [&str; 4] = ["BUG: ", "WARNING: CPU", "general protection fault", "UBSAN: "];
+
+/// Judges a test by how its process ended and what it wrote.
+#[must_use]
+pub fn judge(status: &Status, output: &str, kernel_log: &[String]) -> Verdict {
+    if !status.success() {
+        return Verdict::Failed(status.to_string());
+    }
+    if let Some(alarm) = kernel_log.iter().find(|line| KERNEL_ALARMS.iter().any(|alarm| line.contains(alarm)))
+    {
+        return Verdict::Failed(format!("the kernel said: {alarm}"));
+    }
+    // A name that matches no test ends with success, too.
+    if !output.contains("1 passed; 0 failed") {
+        return Verdict::Failed("the suite did not run exactly this test".into());
+    }
+    match output.lines().find_map(|line| marked(line, "SKIPPED: ")) {
+        Some(reason) => Verdict::Skipped(reason.to_owned()),
+        None => Verdict::Passed,
+    }
+}
+
+/// What follows a mark at the beginning of a line, or behind the harness's own `test NAME ... `.
+fn marked<'a>(line: &'a str, mark: &str) -> Option<&'a str> {
+    let line = match line.strip_prefix("test ") {
+        Some(rest) => rest.split_once(" ... ").map_or(line, |(_, rest)| rest),
+        None => line,
+    };
+    line.strip_prefix(mark).map(str::trim)
+}
+
+/// What a test asks of the host by a line `RIG: cut power`, `RIG: unplug N` or `RIG: plug N [BAD-SECTOR…]`.
+#[must_use]
+pub fn wish(line: &str) -> Watch {
+    let Some(wish) = marked(line, "RIG: ") else { return Watch::GoOn };
+    let mut words = wish.split_whitespace();
+    let (verb, first) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
+    match (verb, first, first.parse()) {
+        ("cut", "power", _) => Watch::CutPower,
+        ("unplug", _, Ok(index)) => Watch::Unplug(index),
+        ("plug", _, Ok(index)) => Watch::Plug(index, words.filter_map(|word| word.parse().ok()).collect()),
+        _ => Watch::GoOn,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GOOD: &str = "running 1 test\ntest a ... ok\n\ntest result: ok. 1 passed; 0 failed; 0 ignored;";
+
+    #[test]
+    fn a_good_exit_alone_does_not_pass_a_test() {
+        assert_eq!(judge(&Status::Exited(0), GOOD, &[]), Verdict::Passed);
+        assert!(matches!(judge(&Status::Exited(0), "0 passed; 0 failed", &[]), Verdict::Failed(_)));
+        assert!(matches!(judge(&Status::Exited(101), GOOD, &[]), Verdict::Failed(_)));
+        assert!(matches!(judge(&Status::TimedOut, GOOD, &[]), Verdict::Failed(_)));
+    }
+
+    #[test]
+    fn a_kernel_bug_fails_a_test_that_passed() {
+        let log = ["[    1.000000] BUG: kernel NULL pointer dereference".to_owned()];
+        assert!(matches!(judge(&Status::Exited(0), GOOD, &log), Verdict::Failed(_)));
+        let log = ["[    1.000000] debug: fine".to_owned()];
+        assert_eq!(judge(&Status::Exited(0), GOOD, &log), Verdict::Passed);
+    }
+
+    #[test]
+    fn a_skip_is_seen_at_the_beginning_of_a_line_and_behind_the_harness() {
+        for line in ["SKIPPED: no loop", "test a::b ... SKIPPED: no loop"] {
+            let output = format!("{line}\n{GOOD}");
+            assert_eq!(judge(&Status::Exited(0), &output, &[]), Verdict::Skipped("no loop".into()));
+        }
+        let output = format!("it said SKIPPED: no\n{GOOD}");
+        assert_eq!(judge(&Status::Exited(0), &output, &[]), Verdict::Passed);
+    }
+
+    #[test]
+    fn wishes_are_read_from_lines() {
+        assert_eq!(wish("RIG: cut power"), Watch::CutPower);
+        assert_eq!(wish("test a ... RIG: unplug 6"), Watch::Unplug(6));
+        assert_eq!(wish("RIG: plug 6 2048 4096"), Watch::Plug(6, vec![2048, 4096]));
+        assert_eq!(wish("RIG: unplug x"), Watch::GoOn);
+        assert_eq!(wish("anything"), Watch::GoOn);
+    }
+}
