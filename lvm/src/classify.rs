@@ -11,6 +11,7 @@ use crate::{Effect, Error, Kind, Space};
 const LEVEL_ERROR: u8 = 3;
 
 /// One kind of refusal.
+#[derive(Clone, Copy)]
 struct Pattern {
     /// Texts that all stand in one message, in this order.
     parts: &'static [&'static str],

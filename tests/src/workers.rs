@@ -1,14 +1,17 @@
 //! A pool of LVM workers that sees the disks of one test and nothing else of this machine.
 
+use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
+use devices::Bytes;
 use lvm::run::{Reply, Request, ReturnCode, Runner, Scope};
 use lvm::worker::conf::{Activation, Conf};
 use lvm::worker::host::HostSettings;
 use lvm::worker::{Pool, PoolBuilder, find};
-use lvm::{Uuid, VgName};
+use lvm::{Error, Uuid, VgName};
 use tempfile::TempDir;
 
 use crate::Disk;
@@ -130,4 +133,137 @@ pub fn scope_of(runner: &dyn Runner, vg: &str) -> Result<Scope> {
     let said = must(runner, &["vgs", "--noheadings", "-o", "vg_uuid", vg])?;
     let uuid = said.iter().find_map(|line| line.trim().parse::<Uuid>().ok());
     Ok(Scope::Vg { name: VgName::new(vg)?, uuid: uuid.context("vgs printed no uuid")? })
+}
+
+/// Two disks, a pool that sees them, and the group `vg` on both.
+#[derive(Debug)]
+pub struct Bench {
+    /// The pool.
+    pub pool: Pool,
+    /// The group.
+    pub scope: Scope,
+    /// The disks.
+    pub disks: Vec<Disk>,
+    /// The directories of its LVM.
+    pub workers: Workers,
+}
+
+impl Bench {
+    /// With the pool's usual settings.
+    ///
+    /// # Errors
+    ///
+    /// If there are no loop devices, or LVM refuses.
+    pub fn new() -> Result<Self> {
+        Self::with(|pool| pool)
+    }
+
+    /// With settings of its own.
+    ///
+    /// # Errors
+    ///
+    /// As [`Bench::new`].
+    pub fn with(settings: impl FnOnce(PoolBuilder) -> PoolBuilder) -> Result<Self> {
+        let disks = vec![Disk::new(Bytes::mib(256))?, Disk::new(Bytes::mib(256))?];
+        let workers = Workers::new()?;
+        let conf = workers.conf(Activation::MetadataOnly, &disks.iter().collect::<Vec<_>>());
+        let pool = settings(workers.pool(conf)?).build()?;
+        let paths: Vec<String> = disks.iter().map(|disk| disk.path().display().to_string()).collect();
+        must(&pool, &["pvcreate", "--metadatasize", "4m", &paths[0], &paths[1]])?;
+        must(&pool, &["vgcreate", "vg", &paths[0], &paths[1]])?;
+        let scope = scope_of(&pool, "vg")?;
+        Ok(Self { pool, scope, disks, workers })
+    }
+
+    /// The path of a disk, as a word of a command.
+    #[must_use]
+    pub fn disk(&self, index: usize) -> String {
+        self.disks[index].path().display().to_string()
+    }
+
+    /// The configuration that the pool began with.
+    #[must_use]
+    pub fn conf(&self) -> Conf {
+        self.workers.conf(Activation::MetadataOnly, &self.disks.iter().collect::<Vec<_>>())
+    }
+
+    /// Runs words in the group's queue.
+    ///
+    /// # Errors
+    ///
+    /// If the pool has no answer to give.
+    pub fn run(&self, words: &[&str]) -> Result<lvm::run::Reply, Error> {
+        ask_in(&self.pool, self.scope.clone(), words, PATIENCE)
+    }
+
+    /// Runs words that must fail, and returns the error that they amount to.
+    ///
+    /// # Errors
+    ///
+    /// If they succeed, or the pool has no answer to give.
+    pub fn refused(&self, words: &[&str]) -> Result<Error> {
+        let reply = ask(&self.pool, words)?;
+        if reply.code == ReturnCode::Succeeded {
+            bail!("{} succeeded", words.join(" "));
+        }
+        Ok(lvm::classify::failure(&words.join(" "), &reply))
+    }
+
+    /// Holds the group's lock as another LVM command would.
+    ///
+    /// # Errors
+    ///
+    /// If the lock cannot be had.
+    pub fn hold_lock(&self) -> Result<Held> {
+        let lock = self.workers.path("lock/V_vg");
+        let mut child = Command::new("flock")
+            .arg(&lock)
+            .args(["sh", "-c", "echo held; exec sleep 600"])
+            .stdout(Stdio::piped())
+            .spawn()?;
+        let mut said = [0; 4];
+        std::io::Read::read_exact(child.stdout.as_mut().context("no pipe")?, &mut said)?;
+        Ok(Held(child))
+    }
+
+    /// The worker processes of this pool, found by the configuration in their environment.
+    ///
+    /// # Errors
+    ///
+    /// If `/proc` cannot be read.
+    pub fn worker_pids(&self) -> Result<Vec<u32>> {
+        let root = self.workers.path("conf").display().to_string();
+        let mut pids = Vec::new();
+        for entry in fs::read_dir("/proc")? {
+            let Ok(pid) = entry?.file_name().to_string_lossy().parse::<u32>() else { continue };
+            let name = fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+            let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+            if name.starts_with("gabion-lvm-work") && String::from_utf8_lossy(&environment).contains(&root) {
+                pids.push(pid);
+            }
+        }
+        Ok(pids)
+    }
+}
+
+/// Another process that holds a lock, until this is dropped.
+#[derive(Debug)]
+pub struct Held(Child);
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        // flock waits for its child, and the lock is held by both.
+        let _ = Command::new("pkill").args(["-KILL", "-P", &self.0.id().to_string()]).status();
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// The beginning of a command that makes a volume of 4 MiB without touching the kernel.
+pub const CREATE: [&str; 6] = ["lvcreate", "-an", "-Zn", "-Wn", "-L", "4m"];
+
+/// The words that make a volume of 4 MiB in the group `vg`.
+#[must_use]
+pub fn create(name: &str) -> Vec<&str> {
+    [CREATE.as_slice(), &["-n", name, "vg"]].concat()
 }

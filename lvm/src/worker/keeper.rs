@@ -2,7 +2,6 @@
 //! long its caller waits.
 
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -44,13 +43,11 @@ pub(super) struct Shared {
     state: Mutex<State>,
     /// Told of every change of the state.
     pub(super) changed: Condvar,
-    /// Processes that are there now.
-    pub(super) processes: AtomicUsize,
 }
 
 impl Shared {
     pub(super) fn new(settings: Settings, state: State) -> Self {
-        Self { settings, state: Mutex::new(state), changed: Condvar::new(), processes: AtomicUsize::new(0) }
+        Self { settings, state: Mutex::new(state), changed: Condvar::new() }
     }
 
     /// The state. No thread panics while it holds it, so a poisoned lock cannot hold half a change.
@@ -85,8 +82,8 @@ impl Shared {
 
     fn start(&self, conf_dir: &std::path::Path) -> Result<Process, Error> {
         let process = Process::start(&self.settings.binary, conf_dir)?;
-        self.processes.fetch_add(1, Ordering::Relaxed);
         let mut state = self.lock();
+        state.processes += 1;
         if state.lvm_version.is_none() {
             state.lvm_version = Some(process.lvm_version().to_owned());
         }
@@ -96,7 +93,8 @@ impl Shared {
     fn end(&self, process: Process) {
         // The status of a worker that had nothing to do says nothing.
         let _ = process.end();
-        self.processes.fetch_sub(1, Ordering::Relaxed);
+        self.lock().processes -= 1;
+        self.changed.notify_all();
     }
 }
 

@@ -3,7 +3,6 @@
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -205,7 +204,7 @@ impl Pool {
     /// How many worker processes there are now.
     #[must_use]
     pub fn processes(&self) -> usize {
-        self.core.shared.processes.load(Ordering::Relaxed)
+        self.core.shared.lock().processes
     }
 
     /// The groups that are closed.
@@ -240,7 +239,7 @@ impl Pool {
         state.closing = true;
         self.core.shared.changed.notify_all();
         loop {
-            if state.is_quiet() && state.keepers == 0 {
+            if state.is_quiet() && state.keepers == 0 && state.processes == 0 {
                 return true;
             }
             let left = end.saturating_duration_since(Instant::now());

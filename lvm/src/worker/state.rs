@@ -58,6 +58,8 @@ pub(super) struct State {
     pub(super) keepers: usize,
     /// Those of them that wait for a job.
     pub(super) idle: usize,
+    /// Worker processes that are there now.
+    pub(super) processes: usize,
     /// No job is taken any more.
     pub(super) closing: bool,
     /// Configuration for the next worker.
