@@ -6,10 +6,11 @@ use std::time::Duration;
 
 use crate::lvm::{FillLimit, Lvm, Parts, Settings};
 use crate::metadata::{Options, Reader};
+use crate::recover::Recoverer;
 use crate::worker::conf::{Activation, AutoExtend, Conf};
 use crate::worker::host::HostSettings;
 use crate::worker::{Pool, Recover};
-use crate::{DevicePath, Error, Tag};
+use crate::{DevicePath, Error, MetadataSource, Tag};
 
 /// Makes an [`Lvm`].
 ///
@@ -133,7 +134,7 @@ impl LvmBuilder {
         self
     }
 
-    /// What recovers a group whose worker died; without it such a group stays closed.
+    /// What recovers a group whose worker died, in the place of our own [`Recoverer`].
     pub fn recover(mut self, recover: Arc<dyn Recover>) -> Self {
         self.recover = Some(recover);
         self
@@ -151,10 +152,11 @@ impl LvmBuilder {
         if let Some(worker) = self.worker {
             pool = pool.binary(worker);
         }
-        if let Some(recover) = self.recover {
-            pool = pool.recover(recover);
-        }
-        let parts = Parts { pool: Arc::new(pool.build()?), reader, conf: Mutex::new(self.conf) };
+        let source: Arc<dyn MetadataSource> = Arc::clone(&reader) as _;
+        let locking_dir = self.conf.host.locking_dir.clone();
+        let recoverer = Arc::new(Recoverer::new(source, Arc::new(self.settings.clone()), locking_dir));
+        pool = pool.recover(self.recover.unwrap_or_else(|| Arc::clone(&recoverer) as _));
+        let parts = Parts { pool: Arc::new(pool.build()?), reader, conf: Mutex::new(self.conf), recoverer };
         Ok(Lvm::of_parts(parts, self.settings).with_deadline(self.deadline))
     }
 }

@@ -16,6 +16,7 @@ mod lvm;
 pub mod metadata;
 mod name;
 pub mod ops;
+pub mod recover;
 pub mod run;
 mod scan;
 pub mod thin_meta;

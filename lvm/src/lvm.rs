@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use crate::command::Command;
 use crate::metadata::{Reader, View};
+use crate::recover::Recoverer;
 use crate::run::{Reply, Request, ReturnCode, Runner, Scope};
 use crate::worker::Pool;
 use crate::worker::conf::{Activation, Conf};
@@ -57,6 +58,8 @@ pub(crate) struct Parts {
     pub(crate) pool: Arc<Pool>,
     pub(crate) reader: Arc<Reader>,
     pub(crate) conf: Mutex<Conf>,
+    /// What recovers a group whose worker died.
+    pub(crate) recoverer: Arc<Recoverer>,
 }
 
 /// What holds for every operation of a handle.
@@ -110,6 +113,14 @@ impl Lvm {
         self.parts.as_deref().ok_or_else(|| {
             Error::new(Kind::Unsupported, tried).with_answer("this handle has no worker pool of its own")
         })
+    }
+
+    pub(crate) fn runner(&self) -> &dyn Runner {
+        &*self.runner
+    }
+
+    pub(crate) fn recoverer(&self, tried: &str) -> Result<&Recoverer, Error> {
+        Ok(&self.parts(tried)?.recoverer)
     }
 
     /// The worker pool, for draining it and for looking at groups that are closed; `None` for a handle on parts of

@@ -25,6 +25,8 @@ mod thin;
 mod volume;
 mod wipe;
 
+pub(crate) use guard::Guard;
+
 pub use activate::Scrub;
 pub use cache::{AfterDetach, CacheMode};
 pub use group::{Group, NewGroup};

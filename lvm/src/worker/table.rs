@@ -112,10 +112,15 @@ pub enum TableStep {
         /// The text.
         text: String,
     },
+    /// Removes the udev cookie of a process that is dead, once udev has done its part.
+    DropCookie {
+        /// The cookie.
+        cookie: u32,
+    },
 }
 
 impl TableStep {
-    /// The device that the step changes.
+    /// The device that the step changes; empty for a cookie.
     #[must_use]
     pub fn device(&self) -> &str {
         match self {
@@ -126,11 +131,15 @@ impl TableStep {
             | Self::Clear { device }
             | Self::Remove { device }
             | Self::Message { device, .. } => device,
+            Self::DropCookie { .. } => "",
         }
     }
 
     /// Refuses what libdevmapper would mangle or cut.
     pub(super) fn check(&self) -> Result<(), Error> {
+        if matches!(self, Self::DropCookie { .. }) {
+            return Ok(());
+        }
         let refuse = |answer: String| {
             Err(Error::new(Kind::InvalidArgument, format!("change device {:?}", self.device()))
                 .with_answer(answer))

@@ -23,6 +23,9 @@ pub(crate) fn take_over() -> io::Result<UnixStream> {
     let socket = rustix::io::fcntl_dupfd_cloexec(stdio::stdin(), 3)?;
     ffi::process::close_all_but(&socket);
     ffi::process::ignore_signals();
+    if let Some(group) = lvm::recover::maker_group(std::process::id()) {
+        ffi::process::sign_semaphores(group);
+    }
     let nothing = rustix::fs::open("/dev/null", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())?;
     stdio::dup2_stdin(&nothing)?;
     stdio::dup2_stdout(&nothing)?;

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::io;
+use std::time::Duration;
 
 use lvm::run::ReturnCode;
 use lvm::worker::table::{Access, Flush, Freeze, TableLine, TableStep};
@@ -12,9 +13,12 @@ use lvm_sys::{
 use rustix::mm::MlockAllFlags;
 
 use crate::FAILED;
+use crate::ffi::cookie;
 use crate::ffi::devmapper::{self, Task};
 use crate::log;
 
+/// How long udev may still have to do with a dead process's devices.
+const UDEV_PATIENCE: Duration = Duration::from_secs(3);
 /// The level of an error, as LVM counts.
 const ERROR: u8 = 3;
 
@@ -101,6 +105,7 @@ fn describe(step: &TableStep) -> String {
         TableStep::Clear { device } => format!("clear the inactive table of device {device}"),
         TableStep::Remove { device } => format!("remove device {device}"),
         TableStep::Message { device, text, .. } => format!("send {text:?} to device {device}"),
+        TableStep::DropCookie { cookie } => format!("remove udev cookie {cookie:#x}"),
     }
 }
 
@@ -147,6 +152,7 @@ fn carry_out(step: &TableStep, progress: &mut Progress) -> io::Result<()> {
             task.message(sector.get(), text)?;
             task.run()
         }
+        TableStep::DropCookie { cookie } => cookie::remove(*cookie, UDEV_PATIENCE),
     }
 }
 

@@ -2,6 +2,7 @@
 
 #![allow(unsafe_code)]
 
+pub(crate) mod cookie;
 pub(crate) mod devmapper;
 pub(crate) mod lvm;
 pub(crate) mod process;

@@ -24,3 +24,17 @@ pub(crate) fn ignore_signals() {
         unsafe { libc::signal(number, libc::SIG_IGN) };
     }
 }
+
+/// Makes every semaphore that this process creates bear `group` as its creator's, by which a cookie that it leaves
+/// behind is known. Files go on to be made under the old group. Where the group does not exist for us, as in a user
+/// namespace, cookies stay unsigned.
+pub(crate) fn sign_semaphores(group: u32) {
+    const SAME: libc::gid_t = libc::gid_t::MAX;
+    // SAFETY: takes numbers; the process has one thread.
+    let files = unsafe { libc::getegid() };
+    // SAFETY: as above.
+    if unsafe { libc::setresgid(SAME, group, SAME) } == 0 {
+        // SAFETY: as above. It returns the group before, and never an error.
+        let _ = unsafe { libc::setfsgid(files) };
+    }
+}

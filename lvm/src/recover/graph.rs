@@ -1,0 +1,111 @@
+//! What stands on what: orders and choices that the recovery makes.
+
+use std::collections::BTreeSet;
+
+use devices::DeviceNumber;
+
+use super::live::LiveDevice;
+use super::made::{Made, Spot};
+use crate::dm::{Activity, Target};
+use crate::metadata::{Lv, ThinMessage, Vg};
+use crate::ops::CREATING;
+use crate::{LvName, Tag};
+
+/// Devices that stand on each other at most.
+const HEIGHT: usize = 8;
+
+/// The suspended devices that have a table, those that others stand on first.
+pub(super) fn suspended_from_below(live: &[LiveDevice]) -> Vec<&LiveDevice> {
+    let mut suspended: Vec<(usize, &LiveDevice)> = live
+        .iter()
+        .filter(|device| device.info.activity == Activity::Suspended && device.info.has_live_table)
+        .map(|device| (height(live, device, HEIGHT), device))
+        .collect();
+    suspended.sort_by_key(|(height, device)| (*height, device.info.number));
+    suspended.into_iter().map(|(_, device)| device).collect()
+}
+
+/// How many devices of the group lie below a device, at most `limit`.
+fn height(live: &[LiveDevice], device: &LiveDevice, limit: usize) -> usize {
+    if limit == 0 {
+        return 0;
+    }
+    let places = device.table.segments.iter().flat_map(|line| Made::from(&line.target).places());
+    let below: BTreeSet<DeviceNumber> = places.map(|spot: Spot| spot.device).collect();
+    let heights = live.iter().filter(|other| below.contains(&other.info.number));
+    heights.map(|other| 1 + height(live, other, limit - 1)).max().unwrap_or(0)
+}
+
+/// The kernel's device of a pool, if it works.
+pub(super) fn pool_device<'l>(live: &'l [LiveDevice], pool: &Lv) -> Option<&'l LiveDevice> {
+    live.iter().find(|device| device.serves.lv == pool.uuid && device.transaction_id.is_some())
+}
+
+/// Thin devices that the pools one transaction behind are still to make, as far as nobody can have used them.
+pub(super) fn pending_devices<'v>(vg: &'v Vg, live: &[LiveDevice]) -> Vec<(&'v Lv, u32)> {
+    let mut pending = Vec::new();
+    for lv in vg.thin_pools() {
+        let (Some(pool), Some(device)) = (lv.as_thin_pool(), pool_device(live, lv)) else { continue };
+        if device.transaction_id.and_then(|id| id.checked_add(1)) != Some(pool.transaction_id) {
+            continue;
+        }
+        for message in &pool.messages {
+            let ThinMessage::Create(name) = message else { continue };
+            let Some(thin) = vg.lv(name.as_str()).and_then(Lv::as_thin) else { continue };
+            if !is_used(vg, live, lv, device, name, thin.device_id) {
+                pending.push((lv, thin.device_id));
+            }
+        }
+    }
+    pending
+}
+
+/// Whether another volume than `name` has the thin device, or anything in the kernel stands on it.
+fn is_used(vg: &Vg, live: &[LiveDevice], pool: &Lv, device: &LiveDevice, name: &LvName, id: u32) -> bool {
+    let other = |lv: &Lv| lv.name != *name && lv.as_thin().is_some_and(|thin| thin.device_id == id);
+    let active = |target: &Target| match target {
+        Target::Thin { pool, id: active, .. } => *active == id && *pool == device.info.number,
+        _ => false,
+    };
+    let mut lines = live.iter().flat_map(|device| &device.table.segments);
+    vg.thins_of(&pool.name).any(other) || lines.any(|line| active(&line.target))
+}
+
+/// The active volumes that users see and that stand on `lv`, or `lv` itself.
+pub(super) fn active_tops<'v>(vg: &'v Vg, live: &[LiveDevice], lv: &'v Lv) -> Vec<&'v LvName> {
+    let is_active = |lv: &Lv| {
+        let named = |device: &&LiveDevice| matches!(device.serves.layer.as_deref(), None | Some("pool"));
+        live.iter().filter(named).any(|device| device.serves.lv == lv.uuid && device.info.has_live_table)
+    };
+    let mut seen: Vec<&LvName> = Vec::new();
+    let mut next = vec![lv];
+    let mut tops = Vec::new();
+    while let Some(lv) = next.pop() {
+        if seen.contains(&&lv.name) {
+            continue;
+        }
+        seen.push(&lv.name);
+        if vg.is_visible(lv) && is_active(lv) {
+            tops.push(&lv.name);
+        }
+        next.extend(vg.users_of(&lv.name));
+        // The tie of a classic snapshot leads from its store to its origin.
+        next.extend(lv.as_snapshot().and_then(|tie| vg.lv(tie.origin.as_str())));
+    }
+    tops
+}
+
+/// The next volume to remove: ours, tagged as unfinished, and nothing unfinished is built on it.
+pub(super) fn next_unfinished<'v>(
+    vg: &'v Vg,
+    owner: Option<&Tag>,
+    skipped: &BTreeSet<LvName>,
+) -> Option<&'v Lv> {
+    let ours = |lv: &&Lv| owner.is_none_or(|owner| lv.has_tag(owner.as_str()));
+    // A part of a pool may keep the tag of the volume that it was; it comes and goes with the pool.
+    vg.lvs_by_tag(CREATING)
+        .filter(|lv| vg.is_visible(lv))
+        .filter(ours)
+        .filter(|lv| !skipped.contains(&lv.name))
+        .find(|lv| !vg.users_of(&lv.name).any(|user| user.has_tag(CREATING)))
+}
