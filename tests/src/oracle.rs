@@ -4,7 +4,10 @@ mod report;
 mod segments;
 
 use anyhow::{Context, Result, ensure};
-use lvm::metadata::{AllocationPolicy, Lv, LvFlag, PvDevice, PvFlag, ReadAhead, Vg, VgFlag, View};
+use devices::Bytes;
+use lvm::metadata::{
+    AllocationPolicy, Lv, LvFlag, MetadataArea, PvDevice, PvFlag, ReadAhead, Vg, VgFlag, View,
+};
 use lvm::{ExtentSize, Extents, Tag};
 
 use crate::Sandbox;
@@ -175,7 +178,18 @@ fn device_fields(device: &PvDevice) -> Fields {
         ("pv_mda_count", device.areas.len().to_string()),
         ("pv_mda_used_count", device.areas.iter().filter(|area| !area.ignored).count().to_string()),
         ("pv_mda_size", smallest.to_string()),
+        ("pv_mda_free", areas_free(device).to_string()),
     ]
+}
+
+/// LVM counts whole sectors, and an area that it ignores has none free.
+fn areas_free(device: &PvDevice) -> u64 {
+    let free = |area: &MetadataArea| {
+        let text = area.text.map_or(0, Bytes::get);
+        let max = (area.size.get() - 512) / 2 - 512;
+        if area.ignored { 0 } else { max.saturating_sub(text) / 512 * 512 }
+    };
+    device.areas.iter().map(free).min().unwrap_or(0)
 }
 
 fn orphan_differences(lines: &mut Vec<String>, view: &View, rows: &[Row]) -> Result<()> {

@@ -31,6 +31,11 @@ const IGNORED: u32 = 1;
 /// Longest text that is read: 16 times what LVM itself takes by default (`io_memory_size`, 8 MiB).
 pub(super) const TEXT_MAX: u64 = 128 << 20;
 
+/// The longest text that an area of `size` bytes takes: half of the ring, less a sector.
+pub(super) fn text_max(size: u64) -> u64 {
+    (size.saturating_sub(HEADER_U64) / 2).saturating_sub(HEADER_U64)
+}
+
 /// The header of a metadata area.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]

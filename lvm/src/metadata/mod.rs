@@ -6,6 +6,7 @@
 mod area;
 mod assemble;
 mod bytes;
+mod capacity;
 mod crc;
 mod decode;
 mod decode_segment;
@@ -25,6 +26,7 @@ mod view;
 mod worker;
 
 pub use area::{AreaHeader, TextLocation};
+pub use capacity::MetadataRoom;
 pub use flags::{LvFlag, PvFlag, VgFlag};
 pub use label::{Label, Stretch};
 pub use lv::{AllocationPolicy, Lv, ReadAhead};
