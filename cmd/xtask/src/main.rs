@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use xtask::{setup, test, vm};
+use xtask::{bindings, setup, test, vm};
 
 #[derive(Parser)]
 #[command(name = "cargo xtask", about = "The developer's commands of Gabion")]
@@ -15,6 +15,8 @@ struct Cli {
 /// One variant a command, one module a variant.
 #[derive(Subcommand)]
 enum Command {
+    /// Make lvm-sys/src/bindings.rs from vendor-headers, or check it
+    Bindings(bindings::Arguments),
     /// Install what the rig needs, and fetch the guest's kernel
     Setup(setup::Arguments),
     /// Run the tests
@@ -25,6 +27,7 @@ enum Command {
 
 fn main() -> ExitCode {
     let ended = match Cli::parse().command {
+        Command::Bindings(arguments) => bindings::run(&arguments),
         Command::Setup(arguments) => setup::run(&arguments),
         Command::Test(arguments) => test::run(&arguments),
         Command::Vm(arguments) => vm::run(&arguments),
