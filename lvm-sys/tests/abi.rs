@@ -1,6 +1,8 @@
 //! Compares our own headers, and what was made from them, with the headers of the installed libraries: the C
 //! compiler itself says whether each declaration is the same and each constant has the same value.
 
+#![allow(clippy::unwrap_used, reason = "tests only: a panic is their way to fail")]
+
 use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};

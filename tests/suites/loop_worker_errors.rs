@@ -5,7 +5,7 @@ use std::fs;
 use anyhow::{Result, bail};
 use devices::Bytes;
 use lvm::run::ReturnCode;
-use lvm::worker::conf::Activation;
+use lvm::worker::conf::{Activation, Conf};
 use lvm::{Effect, Kind};
 use rig::workers::{Bench, CREATE, ask, create, must};
 use rig::{Disk, Workers, skip_unless_loop};
@@ -71,6 +71,53 @@ fn a_group_of_another_host_is_foreign() -> Result<()> {
     for words in [create("x"), vec!["vgremove", "-y", "vg"], vec!["vgchange", "--addtag", "x", "vg"]] {
         assert_eq!(bench.refused(&words)?.kind(), Kind::Foreign);
     }
+    Ok(())
+}
+
+#[test]
+fn a_new_group_carries_the_hosts_system_id() -> Result<()> {
+    if skip_unless_loop() {
+        return Ok(());
+    }
+    let disk = Disk::new(Bytes::mib(64))?;
+    let workers = Workers::new()?;
+    let mut conf = workers.conf(Activation::MetadataOnly, &[&disk]);
+    conf.host.system_id_source = "lvmlocal".to_owned();
+    conf.host.system_id = Some("node-1".to_owned());
+    let pool = workers.pool(conf.clone())?.build()?;
+    must(&pool, &["vgcreate", "own", &disk.path().display().to_string()])?;
+    assert_eq!(must(&pool, &["vgs", "--noheadings", "-o", "systemid", "own"])?.join("").trim(), "node-1");
+    conf.host.system_id = Some("node-2".to_owned());
+    pool.reconfigure(&conf)?;
+    let reply = ask(&pool, &["vgchange", "--addtag", "x", "own"])?;
+    assert_eq!(lvm::classify::failure("tag", &reply).kind(), Kind::Foreign);
+    conf.host.extra_system_ids = vec!["node-1".to_owned()];
+    pool.reconfigure(&conf)?;
+    must(&pool, &["vgchange", "--addtag", "x", "own"])?;
+    Ok(())
+}
+
+#[test]
+fn only_the_devices_of_the_configuration_are_seen_also_by_a_link_with_odd_characters() -> Result<()> {
+    if skip_unless_loop() {
+        return Ok(());
+    }
+    let disks = [Disk::new(Bytes::mib(64))?, Disk::new(Bytes::mib(64))?];
+    let workers = Workers::new()?;
+    let link = format!("/dev/gabion.test+{}(x)", std::process::id());
+    std::os::unix::fs::symlink(disks[0].path(), &link)?;
+    let outcome = (|| {
+        let conf = Conf { devices: vec![link.clone().into()], ..workers.conf(Activation::MetadataOnly, &[]) };
+        let pool = workers.pool(conf)?.build()?;
+        must(&pool, &["pvcreate", &link])?;
+        let seen = must(&pool, &["pvs", "--noheadings", "-o", "pv_name"])?;
+        let other = ask(&pool, &["pvcreate", &disks[1].path().display().to_string()])?;
+        Ok::<_, anyhow::Error>((seen, lvm::classify::failure("make a PV", &other)))
+    })();
+    fs::remove_file(&link)?;
+    let (seen, other) = outcome?;
+    assert_eq!(seen.len(), 1, "{seen:?}");
+    assert!(matches!(other.kind(), Kind::Foreign | Kind::NotFound), "{other:?}");
     Ok(())
 }
 

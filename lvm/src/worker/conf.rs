@@ -118,9 +118,7 @@ impl Conf {
         section("activation", &self.activation_section());
         section("backup", &self.backup_section()?);
         section("log", &[("syslog", number(0)), ("verbose", number(0)), ("report_command_log", number(0))]);
-        if let Some(id) = &self.host.system_id {
-            section("local", &[("system_id", quoted(id))]);
-        }
+        section("local", &self.local_section());
         Ok(text)
     }
 
@@ -139,6 +137,13 @@ impl Conf {
             settings.push(("system_id_file", quoted(path_text(file)?)));
         }
         Ok(settings)
+    }
+
+    fn local_section(&self) -> Vec<(&'static str, String)> {
+        let id = self.host.system_id.as_ref().map(|id| ("system_id", quoted(id)));
+        let extra: Vec<String> = self.host.extra_system_ids.iter().map(|id| quoted(id)).collect();
+        let extra = (!extra.is_empty()).then(|| ("extra_system_ids", format!("[ {} ]", extra.join(", "))));
+        id.into_iter().chain(extra).collect()
     }
 
     fn activation_section(&self) -> Vec<(&'static str, String)> {
@@ -208,6 +213,8 @@ fn devices_section(filter: &[String]) -> Vec<(&'static str, String)> {
         // A kept handle would hold the devices file's lock for ever.
         ("use_devicesfile", number(0)),
         ("global_filter", format!("[ {} ]", filter.join(", "))),
+        // A PV whose device is suspended is missing for now; opening it would hang the worker.
+        ("ignore_suspended_devices", number(1)),
         // A guest's group inside one of our volumes is not ours to see.
         ("scan_lvs", number(0)),
         ("issue_discards", number(0)),
@@ -255,6 +262,7 @@ fn fnv1a(bytes: &[u8]) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::metadata::Value;
 
     #[test]
     fn the_filter_names_our_devices_and_nothing_else() {
@@ -270,11 +278,12 @@ mod tests {
             assert_eq!(Conf::new([bad]).text().unwrap_err().kind(), Kind::InvalidArgument, "{bad:?}");
         }
         let text = Conf::new([r#"/dev/x" ] use_devicesfile = 1 #"#]).text().unwrap();
-        assert!(
-            text.contains(r#"x\\\" \\] use_devicesfile"#.trim_start()) || text.contains("\\\""),
-            "{text}"
-        );
-        assert_eq!(text.matches("\tuse_devicesfile = ").count(), 1);
+        let tree: crate::metadata::Section = text.parse().unwrap();
+        let devices = tree.section("devices").unwrap();
+        assert_eq!(devices.value("use_devicesfile"), Some(&Value::Int(0)));
+        let Some(Value::List(filter)) = devices.value("global_filter") else { panic!("{text}") };
+        let Value::Text(first) = &filter[0] else { panic!("{text}") };
+        assert_eq!(&**first, r#"a|^/dev/x\"\ \]\ use_devicesfile\ =\ 1\ #$|"#);
     }
 
     #[test]
