@@ -90,6 +90,10 @@ const PATTERNS: &[Pattern] = &[
     refused(&["Can't initialize physical volume", "of volume group"], Kind::InUse),
     refused(&["Physical volume", "still in use"], Kind::InUse),
     refused(&["Can't open", "exclusively"], Kind::InUse),
+    advised(
+        refused(&["Aborted wiping of"], Kind::InUse),
+        "something is on the device; look at it, and consent to losing it if it is not needed",
+    ),
     // Names.
     refused(&["already exists in volume group"], Kind::AlreadyExists),
     refused(&["olume group", "already exists"], Kind::AlreadyExists),
@@ -107,6 +111,10 @@ const PATTERNS: &[Pattern] = &[
     advised(
         refused(&["without using device-mapper kernel driver"], Kind::Unsupported),
         "this kernel has no device-mapper, or these workers may only write metadata",
+    ),
+    advised(
+        refused(&["Required device-mapper target(s) not detected"], Kind::Unsupported),
+        "load the kernel's module for this target",
     ),
     advised(
         refused(&["target support missing from kernel"], Kind::Unsupported),

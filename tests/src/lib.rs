@@ -1,6 +1,9 @@
 //! What the suites stand on: fresh disks, a private LVM, and LVM's own word to compare with.
 
 pub mod disk;
+pub mod faulty;
+pub mod filesystem;
+pub mod handle;
 pub mod leaves;
 pub mod oracle;
 pub mod sandbox;
@@ -8,6 +11,9 @@ pub mod tool;
 pub mod workers;
 
 pub use disk::{Disk, skip_unless_dm, skip_unless_loop};
+pub use faulty::Faulty;
+pub use filesystem::Mounted;
+pub use handle::{Handle, device_paths};
 pub use sandbox::Sandbox;
 pub use tool::skip_unless_installed;
 pub use workers::Workers;

@@ -84,9 +84,9 @@ impl Group {
         Ok(Volume::of(seen.vg(), seen.lv(recipe.name(), tried)?))
     }
 
-    /// Removes what a failed creation left, unless nothing can be known about it yet.
+    /// Removes what a failed creation left, unless its command may still run.
     pub(crate) fn undo(&self, name: &LvName, error: Error, tried: &str) -> Error {
-        if error.effect() == Effect::Unknown {
+        if may_still_run(&error) {
             return error;
         }
         let left = Seen::of(&self.lvm, self.uuid, Need::Ours, tried).and_then(|seen| {
@@ -96,6 +96,7 @@ impl Group {
             }
         });
         match left {
+            Ok(()) if error.effect() == Effect::Unknown => error.with_effect(Effect::None),
             Ok(()) => error,
             // It stays tagged as unfinished, so that nobody uses it and the next start removes it.
             Err(_) => error.with_effect(Effect::Done).with_advice("remove what is unfinished in the group"),
@@ -113,9 +114,20 @@ impl Group {
         Ok(all)
     }
 
-    /// Runs a command in this group's queue.
+    /// Runs a command in this group's queue. Where LVM failed for no known reason, the metadata tell whether anything
+    /// was changed.
     pub(crate) fn run(&self, seen: &Seen, tried: &str, command: &impl Command) -> Result<(), Error> {
-        self.lvm.run(seen.scope(), tried, command).map(|_| ())
+        let error = match self.lvm.run(seen.scope(), tried, command) {
+            Ok(_) => return Ok(()),
+            Err(error) => error,
+        };
+        if error.effect() != Effect::Unknown || may_still_run(&error) {
+            return Err(error);
+        }
+        match self.look() {
+            Ok(now) if now.seqno == seen.vg().seqno => Err(error.with_effect(Effect::None)),
+            _ => Err(error),
+        }
     }
 
     /// Removes every volume that is tagged as unfinished and ours, and tells their names.
@@ -156,6 +168,11 @@ impl Group {
         }
         Ok(None)
     }
+}
+
+/// Whether the command behind an error may go on, or its group has to be recovered first.
+fn may_still_run(error: &Error) -> bool {
+    matches!(error.kind(), Kind::TimedOut | Kind::Crashed)
 }
 
 impl Seen {
