@@ -5,6 +5,7 @@
 
 #![deny(unsafe_code)]
 
+pub mod autoextend;
 mod builder;
 pub mod classify;
 mod command;

@@ -52,16 +52,14 @@ fn live(text: &str) -> Live {
     let (info, lines) = text.split_once("=\n").unwrap();
     for line in info.lines() {
         let fields: Vec<&str> = line.split(':').collect();
-        let [name, uuid, open, suspended, tables] = fields[..] else { panic!("{line}") };
+        let [name, uuid, open, suspended, _] = fields[..] else { panic!("{line}") };
         let serves = uuid.parse::<DmUuid>().unwrap().lvm().unwrap();
         let status =
             lines.lines().filter_map(|line| line.strip_prefix(&format!("{name}: "))).map(status).collect();
         let device = LiveDevice {
             layer: serves.layer,
-            name: name.to_owned(),
             suspended: suspended == "Suspended",
             open_count: open.parse().unwrap(),
-            has_inactive_table: tables.contains("Inactive"),
             status,
         };
         live.insert(serves.vg, serves.lv, device);

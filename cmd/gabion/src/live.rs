@@ -11,14 +11,10 @@ use lvm::{Error, Kind, Uuid};
 pub(crate) struct LiveDevice {
     /// What it does for the volume (`tpool`, `real`, `cow`, …); absent for the volume itself.
     pub(crate) layer: Option<String>,
-    /// Its name.
-    pub(crate) name: String,
     /// Whether requests wait until somebody resumes it.
     pub(crate) suspended: bool,
     /// How often it is open; holders above it count.
     pub(crate) open_count: u32,
-    /// Another table waits for a resume.
-    pub(crate) has_inactive_table: bool,
     /// How each line of its table fares.
     pub(crate) status: Vec<Status>,
 }
@@ -73,10 +69,8 @@ impl Live {
             serves.lv,
             LiveDevice {
                 layer: serves.layer,
-                name: info.name.to_string(),
                 suspended: info.activity != Activity::Running,
                 open_count: info.open_count,
-                has_inactive_table: info.has_inactive_table,
                 status,
             },
         );
@@ -113,17 +107,5 @@ impl Live {
         wanted: impl Fn(&'a Status) -> Option<T>,
     ) -> Option<T> {
         self.of(vg, lv).iter().flat_map(|device| &device.status).find_map(wanted)
-    }
-
-    /// Volumes of a group that the kernel runs and the metadata do not know, by the devices' names.
-    pub(crate) fn unknown_to(&self, vg: &Vg) -> Vec<&LiveDevice> {
-        let mut unknown: Vec<&LiveDevice> = self
-            .devices
-            .iter()
-            .filter(|((group, lv), _)| *group == vg.uuid && vg.lv_by_uuid(*lv).is_none())
-            .flat_map(|(_, devices)| devices)
-            .collect();
-        unknown.sort_unstable_by(|a, b| a.name.cmp(&b.name));
-        unknown
     }
 }

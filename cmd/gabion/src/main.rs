@@ -2,6 +2,7 @@
 
 #![forbid(unsafe_code)]
 
+mod change;
 mod cli;
 mod doctor;
 mod exit;
@@ -13,6 +14,7 @@ mod kind;
 mod live;
 mod output;
 mod pools;
+mod progress;
 mod state;
 mod table;
 mod volumes;
@@ -36,21 +38,28 @@ fn main() -> ExitCode {
     };
     let mut stdout = std::io::stdout().lock();
     let mut output = Output::new(cli.shown.output, cli.shown.units(), &mut stdout);
-    let exit = run(&cli.command, &mut output).unwrap_or_else(|error| {
+    let exit = run(&cli, &mut output).unwrap_or_else(|error| {
         tell(&failure::text(&error, cli.shown.output));
         failure::exit_of(&error)
     });
     exit.into()
 }
 
-fn run(command: &Command, output: &mut Output<'_>) -> Result<Exit> {
-    match command {
+fn run(cli: &Cli, output: &mut Output<'_>) -> Result<Exit> {
+    let settings = change::Settings { timeout: cli.timeout };
+    match &cli.command {
         Command::Pools { group } => pools::show(&Host::read()?, group.as_ref(), output)?,
         Command::Volumes { group, all } => {
             let which = if *all { Which::All } else { Which::Users };
             volumes::show(&Host::read()?, group.as_ref(), which, output)?;
         }
-        Command::Doctor => return doctor::show(&Host::read()?, &doctor::System::look(), output),
+        Command::Volume(command) => change::run_volume(command, settings, output)?,
+        Command::Pool(command) => change::run_pool(command, settings, output)?,
+        Command::Group(command) => change::run_group(command, settings, output)?,
+        Command::Doctor => {
+            let host = Host::read()?;
+            return doctor::show(&host, &doctor::System::look(), &doctor::compare(&host)?, output);
+        }
     }
     Ok(Exit::Ok)
 }

@@ -72,6 +72,14 @@ impl<'a> Output<'a> {
         self.write(&text)
     }
 
+    /// Writes a document for programs that takes one line, one of several.
+    pub(crate) fn json_line(&mut self, body: &impl Serialize) -> Result<()> {
+        let document = Document { schema: SCHEMA, body };
+        let mut text = serde_json::to_vec(&document).context("could not write the result as JSON")?;
+        text.push(b'\n');
+        self.write(&text)
+    }
+
     fn write(&mut self, bytes: &[u8]) -> Result<()> {
         match self.to.write_all(bytes).and_then(|()| self.to.flush()) {
             // Who reads has had enough (`gabion volumes | head -1`).

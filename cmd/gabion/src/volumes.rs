@@ -90,7 +90,8 @@ pub(crate) fn of_group(host: &Host, vg: &Vg, which: Which) -> Vec<Volume> {
     lvs.into_iter().map(|lv| volume(host, vg, lv)).collect()
 }
 
-fn volume(host: &Host, vg: &Vg, lv: &Lv) -> Volume {
+/// One volume.
+pub(crate) fn volume(host: &Host, vg: &Vg, lv: &Lv) -> Volume {
     let sync = sync_of(host, vg, lv);
     let thin = lv.as_thin();
     let tie = vg.snapshot_with_store(&lv.name);

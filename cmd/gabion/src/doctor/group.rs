@@ -3,7 +3,7 @@
 use lvm::metadata::{Vg, VgFlag};
 
 use super::{Finding, Severity};
-use crate::host::{Host, OWNER};
+use crate::host::OWNER;
 use crate::pools::{metadata_of, percent};
 use crate::state::CREATING;
 
@@ -12,12 +12,11 @@ const METADATA_WARNING: u64 = 80;
 const METADATA_ERROR: u64 = 95;
 
 /// Everything about one group.
-pub(super) fn examine(host: &Host, vg: &Vg) -> Vec<Finding> {
+pub(super) fn examine(vg: &Vg) -> Vec<Finding> {
     let subject = format!("group {}", vg.name);
     let mut findings = Vec::new();
     findings.extend(metadata_fill(vg, &subject));
     findings.extend(unfinished(vg, &subject));
-    findings.extend(live_only(host, vg, &subject));
     if vg.has(&VgFlag::PvMove) {
         findings.push(
             Finding::new(Severity::Note, "move-under-way", subject.clone(), "extents are being moved")
@@ -63,21 +62,7 @@ fn unfinished(vg: &Vg, subject: &str) -> Option<Finding> {
     let finding = Finding::new(Severity::Warning, "unfinished-volumes", subject, problem)
         .meaning("They are being made at this moment, or their making was cut off; they hold nobody's data.");
     Some(match vg.has_tag(OWNER) {
-        true => finding.step(format!("if nothing is being made now: gabion group clean {}", vg.name)),
+        true => finding.step(format!("if nothing is being made now: gabion group recover {}", vg.name)),
         false => finding,
     })
-}
-
-fn live_only(host: &Host, vg: &Vg, subject: &str) -> Option<Finding> {
-    let unknown = host.live.unknown_to(vg);
-    if unknown.is_empty() {
-        return None;
-    }
-    let names: Vec<&str> = unknown.iter().map(|device| device.name.as_str()).collect();
-    let problem = format!("the kernel runs devices that the metadata do not know: {}", names.join(", "));
-    Some(
-        Finding::new(Severity::Error, "live-not-committed", subject, problem)
-            .meaning("A command was cut off, or the metadata were restored from an old copy.")
-            .step("when nothing uses them and no command is running: dmsetup remove NAME"),
-    )
 }

@@ -1,7 +1,7 @@
 //! What is wrong with a thin pool.
 
 use lvm::dm::{Fill, PoolMode, Status, ThinPoolStatus, ThinPoolUse};
-use lvm::metadata::{Lv, ThinPool, Vg};
+use lvm::metadata::{Lv, Vg};
 
 use super::{Finding, Severity};
 use crate::host::Host;
@@ -13,7 +13,9 @@ const ERROR: u8 = 95;
 
 /// Everything about one thin pool; nothing for other volumes.
 pub(super) fn examine(host: &Host, vg: &Vg, lv: &Lv) -> Vec<Finding> {
-    let Some(committed) = lv.as_thin_pool() else { return Vec::new() };
+    if lv.as_thin_pool().is_none() {
+        return Vec::new();
+    }
     let subject = format!("thin pool {}/{}", vg.name, lv.name);
     let status = host.live.status(vg, lv, |status| match status {
         Status::ThinPool(pool) => Some(pool),
@@ -21,7 +23,7 @@ pub(super) fn examine(host: &Host, vg: &Vg, lv: &Lv) -> Vec<Finding> {
     });
     match status {
         None => Vec::new(),
-        Some(ThinPoolStatus::Working(live)) => working(vg, lv, committed, live, &subject),
+        Some(ThinPoolStatus::Working(live)) => working(vg, lv, live, &subject),
         Some(_) => vec![
             Finding::new(Severity::Error, "pool-failed", subject, "the kernel has given the pool up")
                 .meaning("No volume in it can be read or written until its metadata are repaired.")
@@ -32,7 +34,7 @@ pub(super) fn examine(host: &Host, vg: &Vg, lv: &Lv) -> Vec<Finding> {
     }
 }
 
-fn working(vg: &Vg, lv: &Lv, committed: &ThinPool, live: &ThinPoolUse, subject: &str) -> Vec<Finding> {
+fn working(vg: &Vg, lv: &Lv, live: &ThinPoolUse, subject: &str) -> Vec<Finding> {
     let mut findings = Vec::new();
     findings.extend(fill("pool-data", "data", live.data, vg, lv, subject));
     findings.extend(fill("pool-metadata", "metadata", live.metadata, vg, lv, subject));
@@ -65,7 +67,6 @@ fn working(vg: &Vg, lv: &Lv, committed: &ThinPool, live: &ThinPoolUse, subject: 
                 .step(grow(vg, lv)),
         );
     }
-    findings.extend(transaction(committed, live, vg, lv, subject));
     if live.held_root.is_some() {
         findings.push(
             Finding::new(Severity::Note, "pool-metadata-held", subject, "a snapshot of its metadata is held")
@@ -104,20 +105,4 @@ fn fill(code: &'static str, what: &str, fill: Fill, vg: &Vg, lv: &Lv, subject: &
             .meaning("When they are full, the pool takes no writes at once and must be repaired.")
             .step(format!("gabion pool grow {}/{} --metadata-by SIZE", vg.name, lv.name))
     })
-}
-
-/// The kernel's number may lag by the messages that are still to be sent.
-fn transaction(committed: &ThinPool, live: &ThinPoolUse, vg: &Vg, lv: &Lv, subject: &str) -> Option<Finding> {
-    let (metadata, kernel) = (committed.transaction_id, live.transaction_id);
-    let pending = !committed.messages.is_empty() && metadata == kernel + 1;
-    if metadata == kernel || pending {
-        return None;
-    }
-    let problem = format!("LVM's metadata are at transaction {metadata}, and the pool is at {kernel}");
-    Some(
-        Finding::new(Severity::Error, "pool-transaction", subject, problem)
-            .meaning("A command was cut off, or one side was restored from an old copy; LVM refuses to change the pool.")
-            .step(format!("if a command was cut off: gabion group clean {}", vg.name))
-            .step(format!("else compare the volumes of both sides before any repair: lvs -o+thin_id {}/{}", vg.name, lv.name)),
-    )
 }

@@ -16,7 +16,7 @@ const TARGETS: [(&str, &str, &str); 3] = [
 const PROGRAM_DIRS: [&str; 4] = ["/usr/sbin", "/usr/bin", "/sbin", "/bin"];
 
 /// What there is on this host.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(crate) struct System {
     /// Targets that the kernel has loaded.
     pub(crate) targets: Vec<String>,
@@ -24,6 +24,8 @@ pub(crate) struct System {
     pub(crate) modules: String,
     /// `thin_check`.
     pub(crate) thin_check: Option<PathBuf>,
+    /// The worker, or why it cannot be started.
+    pub(crate) worker: Result<PathBuf, String>,
 }
 
 impl System {
@@ -37,6 +39,7 @@ impl System {
                 .iter()
                 .map(|dir| Path::new(dir).join("thin_check"))
                 .find(|path| path.exists()),
+            worker: worker(),
         }
     }
 
@@ -45,6 +48,12 @@ impl System {
         let file = |name: &str| self.modules.contains(&format!("/{name}.ko"));
         self.targets.iter().any(|loaded| loaded == target) || file(module) || file(&module.replace('-', "_"))
     }
+}
+
+/// Where the worker is.
+fn worker() -> Result<PathBuf, String> {
+    let path = lvm::worker::find::find(None).map_err(|error| error.to_string())?;
+    if path.is_file() { Ok(path) } else { Err(format!("there is no program {}", path.display())) }
 }
 
 /// The modules of the running kernel, loadable and built in.
@@ -71,6 +80,13 @@ pub(super) fn examine(system: &System, host: &Host) -> Vec<Finding> {
                 .meaning("Which volumes are active, their fill and health are not known.")
                 .step("run this as root"),
         ),
+    }
+    if let Err(why) = &system.worker {
+        findings.push(
+            Finding::new(Severity::Warning, "no-worker", subject, why.clone())
+                .meaning("Groups and volumes can be shown and not changed.")
+                .step("install gabion-lvm-worker beside gabion, or name it in GABION_LVM_WORKER"),
+        );
     }
     let thin = host.view.vgs.iter().any(|vg| vg.thin_pools().next().is_some());
     if system.thin_check.is_none() {

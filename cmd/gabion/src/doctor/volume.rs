@@ -15,7 +15,6 @@ const SNAPSHOT_ERROR: u64 = 95;
 pub(super) fn examine(host: &Host, vg: &Vg, lv: &Lv) -> Vec<Finding> {
     let subject = format!("volume {}/{}", vg.name, lv.name);
     let mut findings = Vec::new();
-    findings.extend(devices(host, vg, lv, &subject));
     if vg.is_visible(lv) && is_lost(vg, lv, 0) {
         findings.push(
             Finding::new(
@@ -31,41 +30,6 @@ pub(super) fn examine(host: &Host, vg: &Vg, lv: &Lv) -> Vec<Finding> {
     findings.extend(raid(host, vg, lv, &subject));
     findings.extend(snapshot(host, vg, lv, &subject));
     findings
-}
-
-fn devices(host: &Host, vg: &Vg, lv: &Lv, subject: &str) -> Vec<Finding> {
-    let mut findings = Vec::new();
-    for device in host.live.of(vg, lv) {
-        if device.suspended {
-            findings.push(
-                Finding::new(
-                    Severity::Error,
-                    "volume-suspended",
-                    subject,
-                    format!("device {} is suspended", device.name),
-                )
-                .meaning("Reads and writes wait. A command is at work on it, or was cut off.")
-                .step(format!(
-                    "if no command is running: {}",
-                    heal(vg, &device.name, device.has_inactive_table)
-                )),
-            );
-        } else if device.has_inactive_table {
-            let problem = format!("device {} has a table that was never put in use", device.name);
-            findings.push(
-                Finding::new(Severity::Warning, "inactive-table", subject, problem)
-                    .meaning("A command was cut off; a resume or refresh would put a table in use that may not be committed.")
-                    .step(format!("dmsetup clear {}", device.name)),
-            );
-        }
-    }
-    findings
-}
-
-/// An uncommitted table must not become live, so it is cleared before the device is resumed.
-fn heal(vg: &Vg, device: &str, has_inactive_table: bool) -> String {
-    let clear = if has_inactive_table { format!("dmsetup clear {device} && ") } else { String::new() };
-    format!("{clear}dmsetup resume {device} && vgchange --refresh {}", vg.name)
 }
 
 fn raid(host: &Host, vg: &Vg, lv: &Lv, subject: &str) -> Option<Finding> {

@@ -1,9 +1,21 @@
 //! The command line.
 
+mod group;
+mod layout;
+mod value;
+mod volume;
+
+use std::time::Duration;
+
 use clap::{Args, Parser, Subcommand};
 use lvm::VgName;
 
 use crate::output::{Format, Units};
+
+pub(crate) use group::{CreatePool, GroupCommand, GrowPool, PoolCommand, WatchPools};
+pub(crate) use layout::VolumeKind;
+pub(crate) use value::VolumePath;
+pub(crate) use volume::{Create, Delete, Grow, NewSize, Snapshot, VolumeCommand};
 
 /// Local storage: groups of disks, and volumes on them.
 #[derive(Debug, Parser)]
@@ -13,8 +25,15 @@ use crate::output::{Format, Units};
 pub(crate) struct Cli {
     #[command(flatten)]
     pub(crate) shown: Shown,
+    /// How long to wait for each command of LVM; one that takes longer goes on, and its group stays busy meanwhile
+    #[arg(long, global = true, value_name = "SECONDS", default_value = "120", value_parser = seconds)]
+    pub(crate) timeout: Duration,
     #[command(subcommand)]
     pub(crate) command: Command,
+}
+
+fn seconds(text: &str) -> Result<Duration, std::num::ParseIntError> {
+    text.parse().map(Duration::from_secs)
 }
 
 /// How results are shown.
@@ -51,6 +70,15 @@ pub(crate) enum Command {
         #[arg(long)]
         all: bool,
     },
+    /// Make, grow, snapshot, restore and delete volumes
+    #[command(subcommand)]
+    Volume(VolumeCommand),
+    /// Make, grow and watch thin pools
+    #[command(subcommand)]
+    Pool(PoolCommand),
+    /// Make groups of disks, and look after them
+    #[command(subcommand)]
+    Group(GroupCommand),
     /// Say what is wrong, what it means, and what to do; ends with code 8 if data are in danger
     Doctor,
 }
