@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::path::PathBuf;
+use std::sync::mpsc::{self, Receiver};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -152,6 +153,28 @@ impl Lvm {
     #[must_use]
     pub fn settings(&self) -> &Settings {
         &self.settings
+    }
+
+    /// Begins a long command in a worker of its own; what it came to arrives on the channel.
+    pub(crate) fn begin(
+        &self,
+        scope: Scope,
+        tried: &str,
+        command: &impl Command,
+    ) -> Result<Receiver<Result<(), Error>>, Error> {
+        let argv = command.words().into_argv(tried)?;
+        let request = Request { scope, tried: tried.to_owned(), argv, deadline: self.deadline };
+        let (sender, receiver) = mpsc::channel();
+        let told = tried.to_owned();
+        self.parts(tried)?.pool.run_long(&request, move |reply| {
+            let end = reply.and_then(|reply| match reply.code {
+                ReturnCode::Succeeded => Ok(()),
+                _ => Err(classify::failure(&told, &reply)),
+            });
+            // Whoever waited may have gone; the command has ended all the same.
+            let _ = sender.send(end);
+        })?;
+        Ok(receiver)
     }
 
     /// Runs a command and turns its refusal into an error.

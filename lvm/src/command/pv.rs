@@ -4,7 +4,7 @@ use devices::Sectors;
 
 use super::{Command, Words};
 use crate::ops::{Allocation, OldContent};
-use crate::{DevicePath, Tag};
+use crate::{DevicePath, LvName, Tag};
 
 /// Makes a PV. Never forced: LVM itself refuses a PV that is in a group.
 #[derive(Debug)]
@@ -71,6 +71,36 @@ impl Command for (PvChange<'_>, &DevicePath) {
     }
 }
 
+/// Moves extents off a PV, or resumes every interrupted move of the group when nothing is named.
+#[derive(Debug, Default)]
+pub(crate) struct PvMove<'a> {
+    pub(crate) source: Option<&'a DevicePath>,
+    pub(crate) targets: &'a [DevicePath],
+    pub(crate) only: Option<&'a LvName>,
+}
+
+impl Command for PvMove<'_> {
+    fn words(&self) -> Words {
+        // All extents switch over together at the end, so that an abort leaves everything where it was.
+        let words = Words::yes("pvmove").option("--interval", 1);
+        let words = if self.source.is_some() { words.flag("--atomic") } else { words };
+        let words = self.only.into_iter().fold(words, |words, lv| words.option("--name", lv));
+        words.operands(self.source).operands(self.targets)
+    }
+}
+
+/// Gives up a move, or every move when nothing is named.
+#[derive(Debug)]
+pub(crate) struct PvMoveAbort<'a> {
+    pub(crate) source: Option<&'a DevicePath>,
+}
+
+impl Command for PvMoveAbort<'_> {
+    fn words(&self) -> Words {
+        Words::yes("pvmove").flag("--abort").operands(self.source)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::tests::line;
@@ -105,5 +135,18 @@ mod tests {
         let (a, b) = ([Tag::new("a").unwrap()], [Tag::new("b").unwrap()]);
         let tags = PvChange { allocation: None, add: &a, remove: &b };
         assert_eq!(line(&(tags, &device)), "pvchange --yes --deltag b --addtag a /dev/sda");
+    }
+
+    #[test]
+    fn moves_are_atomic_and_in_the_foreground() {
+        let (source, targets) = (device("/dev/sda"), [device("/dev/sdb"), device("/dev/sdc")]);
+        let command = PvMove { source: Some(&source), targets: &targets, only: None };
+        assert_eq!(line(&command), "pvmove --yes --interval 1 --atomic /dev/sda /dev/sdb /dev/sdc");
+        let name = LvName::new("db").unwrap();
+        let command = PvMove { only: Some(&name), targets: &[], ..command };
+        assert_eq!(line(&command), "pvmove --yes --interval 1 --atomic --name db /dev/sda");
+        assert_eq!(line(&PvMove::default()), "pvmove --yes --interval 1");
+        assert_eq!(line(&PvMoveAbort { source: Some(&source) }), "pvmove --yes --abort /dev/sda");
+        assert_eq!(line(&PvMoveAbort { source: None }), "pvmove --yes --abort");
     }
 }
