@@ -65,9 +65,9 @@ fn a_lock_held_elsewhere_is_waited_for_until_the_deadline_and_then_busy() -> Res
     let bench = Bench::new()?;
     let held = bench.hold_lock()?;
     let start = Instant::now();
-    let error = ask_in(&bench.pool, bench.scope.clone(), &create("one"), Duration::from_secs(1)).unwrap_err();
+    let error = ask_in(&bench.pool, bench.scope.clone(), &create("one"), Duration::from_secs(5)).unwrap_err();
     assert_eq!((error.kind(), error.effect()), (Kind::Busy, Effect::None), "{error:?}");
-    assert!(start.elapsed() < Duration::from_secs(5));
+    assert!(start.elapsed() < Duration::from_secs(20));
     assert!(error.advice().is_some());
     let freed = thread::spawn(move || {
         thread::sleep(Duration::from_millis(700));

@@ -67,7 +67,8 @@ impl Core {
             if reply.code == ReturnCode::Succeeded || !classify::is_lock_held(&reply.records) {
                 return Ok(reply);
             }
-            if Instant::now() + pause >= end {
+            // A try that would not end before the deadline is not begun: it would leave the group in doubt.
+            if Instant::now() + pause + reply.elapsed >= end {
                 return Err(classify::failure(tried, &reply));
             }
             thread::sleep(pause);

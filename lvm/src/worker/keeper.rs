@@ -60,9 +60,10 @@ impl Shared {
         self.changed.wait_timeout(guard, time).unwrap_or_else(PoisonError::into_inner).0
     }
 
-    /// Starts one more keeper where jobs wait that no idle one will take.
+    /// Starts one more keeper where more jobs wait than there are keepers without one.
     pub(super) fn provide_keeper(self: &Arc<Self>, state: &mut State) -> Result<(), Error> {
-        if state.waiting() <= state.idle || state.keepers >= self.settings.workers {
+        let free = state.keepers.saturating_sub(state.busy);
+        if state.waiting() <= free || state.keepers >= self.settings.workers {
             return Ok(());
         }
         let shared = Arc::clone(self);
@@ -134,6 +135,7 @@ fn next_job(shared: &Shared) -> Option<(Waiting, PathBuf)> {
     let end = Instant::now() + shared.settings.rest;
     loop {
         if let Some(waiting) = state.begin_next() {
+            state.busy += 1;
             return Some((waiting, state.conf_dir.clone()));
         }
         let left = end.saturating_duration_since(Instant::now());
@@ -144,10 +146,8 @@ fn next_job(shared: &Shared) -> Option<(Waiting, PathBuf)> {
             shared.changed.notify_all();
             return None;
         }
-        state.idle += 1;
         let time = if left.is_zero() { LOOK } else { left };
         state = shared.wait(state, time);
-        state.idle -= 1;
     }
 }
 
@@ -198,9 +198,13 @@ fn stay(shared: &Arc<Shared>, kept: &mut Option<Kept>, waiting: &Waiting) {
         }
         Fate::Died(how) => {
             shared.end(worker.process);
+            shared.lock().busy -= 1;
             finish_dead(shared, waiting, &how);
         }
-        Fate::Undying => mourn(shared, worker.process, waiting),
+        Fate::Undying => {
+            shared.lock().busy -= 1;
+            mourn(shared, worker.process, waiting);
+        }
     }
 }
 
@@ -260,7 +264,10 @@ fn complete(shared: &Shared, cookie: u32) {
 }
 
 fn finish(shared: &Shared, waiting: &Waiting, result: Result<JobReply, Error>) {
-    shared.lock().finish(waiting.ticket, result);
+    let mut state = shared.lock();
+    state.busy -= 1;
+    state.finish(waiting.ticket, result);
+    drop(state);
     shared.changed.notify_all();
 }
 

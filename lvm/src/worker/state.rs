@@ -56,8 +56,8 @@ pub(super) struct State {
     pub(super) long: Vec<Uuid>,
     /// Threads that keep a worker.
     pub(super) keepers: usize,
-    /// Those of them that wait for a job.
-    pub(super) idle: usize,
+    /// Those of them that have a job.
+    pub(super) busy: usize,
     /// Worker processes that are there now.
     pub(super) processes: usize,
     /// No job is taken any more.
