@@ -18,6 +18,8 @@ mod extent;
 mod lvm;
 pub mod metadata;
 mod name;
+#[cfg(feature = "tokio")]
+pub mod nonblocking;
 pub mod ops;
 pub mod recover;
 pub mod run;
