@@ -173,7 +173,7 @@ fn differences(
         return found;
     }
     let Some(expected) = expected else { return found };
-    if device != expected.name {
+    if device != expected.name && expected.other_name.as_ref() != Some(&device) {
         found.push(Difference::Name { device: device.clone(), committed: expected.name.clone() });
     }
     found.extend(table_difference(vg, expected, numbers, live, device));
@@ -189,7 +189,8 @@ fn differences(
 /// Whether a device that users never open is open by nobody.
 fn serves_nobody(vg: &Vg, live: &LiveDevice) -> bool {
     let Some(lv) = vg.lv_by_uuid(live.serves.lv) else { return false };
-    let beneath = matches!(live.serves.layer.as_deref(), Some("tpool" | "real" | "cow"));
+    // A pool without volumes is active by itself, under its own name.
+    let beneath = vg.dm_name(lv, None).is_ok_and(|name| name != live.name());
     live.info.open_count == 0 && (beneath || !vg.is_visible(lv))
 }
 

@@ -56,6 +56,8 @@ pub(super) struct Line {
 pub(super) struct ExpectedDevice {
     pub(super) key: Key,
     pub(super) name: String,
+    /// Another name that it may have.
+    pub(super) other_name: Option<String>,
     /// The table; `None` for layouts that are not compared.
     pub(super) lines: Option<Vec<Line>>,
 }
@@ -112,7 +114,9 @@ impl<'a> Expected<'a> {
     fn push(&mut self, lv: &Lv, role: Role, layer: Option<&str>, lines: Option<Vec<Line>>) {
         // A name above device-mapper's limit cannot be active.
         if let Ok(name) = self.vg.dm_name(lv, layer) {
-            self.devices.push(ExpectedDevice { key: Key { lv: lv.uuid, role }, name, lines });
+            // Until its first volume is made, a pool has one device, with the layer in its uuid but not in its name.
+            let other_name = if layer == Some("tpool") { self.vg.dm_name(lv, None).ok() } else { None };
+            self.devices.push(ExpectedDevice { key: Key { lv: lv.uuid, role }, name, other_name, lines });
         }
     }
 

@@ -1,16 +1,19 @@
 //! What stands on what: orders and choices that the recovery makes.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use devices::DeviceNumber;
 
 use super::live::LiveDevice;
 use super::made::{Made, Spot};
 use crate::dm::{Activity, Target};
-use crate::metadata::{Lv, ThinMessage, Vg};
+use crate::metadata::{Lv, SegmentKind, ThinMessage, Vg};
 use crate::ops::CREATING;
 use crate::{LvName, Tag};
 
+/// How long one command may take between making a volume and its last commit.
+const COMMAND_LASTS: Duration = Duration::from_secs(600);
 /// Devices that stand on each other at most.
 const HEIGHT: usize = 8;
 
@@ -74,8 +77,10 @@ fn is_used(vg: &Vg, live: &[LiveDevice], pool: &Lv, device: &LiveDevice, name: &
 /// The active volumes that users see and that stand on `lv`, or `lv` itself.
 pub(super) fn active_tops<'v>(vg: &'v Vg, live: &[LiveDevice], lv: &'v Lv) -> Vec<&'v LvName> {
     let is_active = |lv: &Lv| {
-        let named = |device: &&LiveDevice| matches!(device.serves.layer.as_deref(), None | Some("pool"));
-        live.iter().filter(named).any(|device| device.serves.lv == lv.uuid && device.info.has_live_table)
+        let own_name = vg.dm_name(lv, None).unwrap_or_default();
+        live.iter().any(|device| {
+            device.serves.lv == lv.uuid && device.info.has_live_table && device.name() == own_name
+        })
     };
     let mut seen: Vec<&LvName> = Vec::new();
     let mut next = vec![lv];
@@ -93,6 +98,39 @@ pub(super) fn active_tops<'v>(vg: &'v Vg, live: &[LiveDevice], lv: &'v Lv) -> Ve
         next.extend(lv.as_snapshot().and_then(|tie| vg.lv(tie.origin.as_str())));
     }
     tops
+}
+
+/// What LVM calls a volume that was given no name.
+const NAMELESS: &str = "lvol";
+/// How the text of a commit begins that a command of LVM made.
+const WRITTEN_BY: &str = "Write from lv";
+/// Options of the commands that make a pool's metadata spare when the group has none.
+const MAKES_SPARE: [&str; 2] = [" --poolmetadataspare y", " --poolmetadatasize "];
+
+/// The spare for a pool's metadata that a killed command was making: until it is finished, it is a visible volume
+/// without a name of its own and without any tag. Known by the newest commit being that command's.
+pub(super) fn stray_spare(vg: &Vg) -> Option<&Lv> {
+    let written = vg.written.description.as_deref()?;
+    let makes_spare =
+        written.starts_with(WRITTEN_BY) && MAKES_SPARE.iter().any(|option| written.contains(option));
+    if !makes_spare || vg.pool_metadata_spare().is_some() {
+        return None;
+    }
+    let nameless = |lv: &&Lv| {
+        let number = lv.name.as_str().strip_prefix(NAMELESS);
+        number.is_some_and(|number| !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()))
+    };
+    let made_by_it = |lv: &&Lv| match (lv.creation_time, vg.written.time) {
+        (Some(made), Some(written)) => written.duration_since(made).is_ok_and(|age| age < COMMAND_LASTS),
+        _ => false,
+    };
+    let mut strays = vg
+        .visible_lvs()
+        .filter(|lv| lv.tags.is_empty() && matches!(lv.kind(), Some(SegmentKind::Striped(_))))
+        .filter(nameless)
+        .filter(made_by_it);
+    let stray = strays.next()?;
+    strays.next().is_none().then_some(stray)
 }
 
 /// The next volume to remove: ours, tagged as unfinished, and nothing unfinished is built on it.

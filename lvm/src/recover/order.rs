@@ -7,7 +7,9 @@ use std::any::Any;
 use std::collections::BTreeSet;
 
 use super::compare::{Difference, compare, compare_volumes};
-use super::graph::{active_tops, next_unfinished, pending_devices, pool_device, suspended_from_below};
+use super::graph::{
+    active_tops, next_unfinished, pending_devices, pool_device, stray_spare, suspended_from_below,
+};
 use super::live::LiveDevice;
 use super::report::{Recovered, Step};
 use crate::metadata::Vg;
@@ -73,6 +75,7 @@ impl<'w> Order<'w> {
         order.settle()?;
         order.note_remaining()?;
         if order.done.is_open() {
+            order.remove_stray_spare()?;
             order.remove_unfinished()?;
             order.settle()?;
             order.note_remaining()?;
@@ -188,6 +191,16 @@ impl<'w> Order<'w> {
             }
         }
         refreshed
+    }
+
+    /// Removes the half-made spare of a pool's metadata, before any other command writes over the evidence.
+    fn remove_stray_spare(&mut self) -> Result<(), Error> {
+        let Some(vg) = self.world.committed(self.vg)? else { return Ok(()) };
+        let ours = self.world.owner().is_none_or(|owner| vg.has_tag(owner.as_str()));
+        if let Some(spare) = stray_spare(&vg).filter(|_| ours) {
+            self.remove_volume(&vg.name, &spare.name)?;
+        }
+        Ok(())
     }
 
     /// Removes what was never completed, what is built on others first.

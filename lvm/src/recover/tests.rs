@@ -437,3 +437,55 @@ fn of_a_group_that_is_gone_no_device_stays() {
     assert_eq!(report.steps, [Step::RemovedDevice { device: "v-x".to_owned() }]);
     assert!(report.remaining.is_empty());
 }
+
+#[test]
+fn a_pool_without_volumes_is_active_under_its_own_name() {
+    let vg = vg(5, &pool(0, "", &[]));
+    let mut live = live_pool(0);
+    live.truncate(2);
+    let mut only = device('q', "v-pool", Some("tpool"), 2, 0, &["0 81920 thin-pool 253:0 253:1 128 0 0"]);
+    only.transaction_id = Some(0);
+    live.push(only);
+    assert_eq!(compare(&vg, &live), []);
+}
+
+/// The group after `command` made `volumes`, as its newest commit tells.
+fn written_by(command: &str, volumes: &[String]) -> Vg {
+    let mut vg = vg(5, volumes);
+    let now = std::time::SystemTime::now();
+    vg.written.description = Some(format!("Write from {command}.").into());
+    vg.written.time = Some(now);
+    for lv in &mut vg.lvs {
+        lv.creation_time = Some(now - std::time::Duration::from_secs(3));
+    }
+    vg
+}
+
+#[test]
+fn only_a_half_made_spare_goes_without_a_tag() {
+    let create = "lvcreate --yes --type thin-pool --poolmetadataspare y --addtag gabion.dev/creating v";
+    let nameless = lv("lvol0", 'a', true, "", &linear(1, 0));
+    let goes = |vg: Vg| {
+        let world = Fake::new(vg, Vec::new(), |world, words| {
+            let name = words[2].strip_prefix("v/").unwrap();
+            world.vg.borrow_mut().as_mut().unwrap().lvs.retain(|lv| lv.name.as_str() != name);
+            Ok(())
+        });
+        !world.recover().steps.is_empty()
+    };
+    assert!(goes(written_by(create, std::slice::from_ref(&nameless))));
+    assert!(goes(written_by("lvextend --poolmetadatasize 16384s v/pool", std::slice::from_ref(&nameless))));
+    // Another command made it; it is old; it has a tag or a name; there is a spare; there are two of its kind.
+    assert!(!goes(written_by("lvcreate -L 4M v", std::slice::from_ref(&nameless))));
+    let mut old = written_by(create, std::slice::from_ref(&nameless));
+    old.lvs[0].creation_time = Some(std::time::UNIX_EPOCH);
+    assert!(!goes(old));
+    for other in [
+        vec![lv("lvol0", 'a', true, "\"mine\"", &linear(1, 0))],
+        vec![lv("lvolx", 'a', true, "", &linear(1, 0))],
+        vec![nameless.clone(), lv("lvol1_pmspare", 'b', false, "", &linear(1, 1))],
+        vec![nameless.clone(), lv("lvol1", 'b', true, "", &linear(1, 1))],
+    ] {
+        assert!(!goes(written_by(create, &other)), "{other:?}");
+    }
+}
