@@ -45,6 +45,10 @@ const PATTERNS: &[Pattern] = &[
         "the pool and the group's metadata are of different times; recover the group before anything else",
     ),
     advised(
+        refused(&["Cannot use thin pool", "Expected transaction id"], Kind::Inconsistent),
+        "the pool and the group's metadata are of different times; recover the group before anything else",
+    ),
+    advised(
         refused(&["Multiple VGs found with the same name"], Kind::Inconsistent),
         "rename one of the groups by its uuid",
     ),
@@ -53,7 +57,7 @@ const PATTERNS: &[Pattern] = &[
         "two devices carry the same PV; detach the copy or give it new uuids with vgimportclone",
     ),
     advised(
-        refused(&["Check of pool", "failed"], Kind::Inconsistent),
+        refused(&["Manual repair required"], Kind::Inconsistent),
         "repair the pool with it inactive; its old metadata is kept",
     ),
     advised(
@@ -69,6 +73,9 @@ const PATTERNS: &[Pattern] = &[
         "bring the missing disk back, or remove it from the group explicitly",
     ),
     refused(&["Refusing activation of partial LV"], Kind::MissingPv),
+    refused(&["while physical volumes are missing"], Kind::MissingPv),
+    refused(&["Refusing refresh of partial LV"], Kind::MissingPv),
+    refused(&["Cannot update partial volume group"], Kind::MissingPv),
     // Space.
     advised(
         refused(&["exceeds maximum metadata size"], Kind::NoSpace(Space::Metadata)),
@@ -76,26 +83,32 @@ const PATTERNS: &[Pattern] = &[
     ),
     refused(&["metadata on", "too large for circular buffer"], Kind::NoSpace(Space::Metadata)),
     refused(&["Insufficient suitable", "allocatable extents"], Kind::NoSpace(Space::Legs)),
+    refused(&["Not enough PVs with free space available for parallel"], Kind::NoSpace(Space::Legs)),
     refused(&["Number of stripes", "must not exceed number of physical volumes"], Kind::NoSpace(Space::Legs)),
     refused(&["insufficient free space"], Kind::NoSpace(Space::Data)),
     refused(&["Insufficient free space"], Kind::NoSpace(Space::Data)),
+    refused(&["No free extents in"], Kind::NoSpace(Space::Data)),
+    refused(&["No specified PVs have space available"], Kind::NoSpace(Space::Data)),
     refused(&["free space in thin pool", "reached threshold"], Kind::NoSpace(Space::Data)),
     broke(&["message ioctl on", "No space left on device"], Kind::NoSpace(Space::Metadata)),
     // Use.
     refused(&["contains a filesystem in use"], Kind::InUse),
     refused(&["Logical volume", "is used by another device"], Kind::InUse),
     refused(&["Logical volume", "in use."], Kind::InUse),
+    refused(&["Logical volume", "is already in use by"], Kind::InUse),
     refused(&["is already in volume group"], Kind::InUse),
     refused(&["is used by VG"], Kind::InUse),
     refused(&["Can't initialize physical volume", "of volume group"], Kind::InUse),
     refused(&["Physical volume", "still in use"], Kind::InUse),
     refused(&["Can't open", "exclusively"], Kind::InUse),
+    refused(&["Can't remove logical volume", "used by"], Kind::InUse),
     advised(
         refused(&["Aborted wiping of"], Kind::InUse),
         "something is on the device; look at it, and consent to losing it if it is not needed",
     ),
     // Names.
     refused(&["already exists in volume group"], Kind::AlreadyExists),
+    refused(&["Unable to create LV", "name already in use"], Kind::AlreadyExists),
     refused(&["olume group", "already exists"], Kind::AlreadyExists),
     refused(&["Volume group", "not found"], Kind::NotFound),
     refused(&["Failed to find logical volume"], Kind::NotFound),
@@ -106,6 +119,7 @@ const PATTERNS: &[Pattern] = &[
     refused(&["has invalid characters"], Kind::InvalidArgument),
     refused(&["device is too small"], Kind::InvalidArgument),
     refused(&["New size", "existing size"], Kind::InvalidArgument),
+    refused(&["Unable to extend", "exceeds limit"], Kind::InvalidArgument),
     refused(&["names must differ"], Kind::InvalidArgument),
     // The machine.
     advised(
