@@ -9,9 +9,6 @@ use serde::Deserialize;
 
 use crate::paths;
 
-/// The profile of everything that runs in the guest.
-pub const PROFILE: &str = "guest";
-
 #[derive(Deserialize)]
 struct Message {
     reason: String,
@@ -41,11 +38,20 @@ pub struct Built {
     pub is_test: bool,
 }
 
-/// Runs cargo with these arguments and returns the programs that it built or found fresh.
-pub fn cargo(arguments: &[&str]) -> Result<Vec<Built>> {
+/// Everything that runs in the machine, built at once: the dependencies have the same features in all of it, so
+/// that none is compiled twice.
+const PACKAGES: [&str; 4] = ["gabion-guest", "gabion", "gabion-lvm", "gabion-tests"];
+
+/// Builds the guest's programs and the named suites, and returns all of them.
+///
+/// # Errors
+/// When something does not build.
+pub fn with_suites(suites: &[String]) -> Result<Vec<Built>> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let output = Command::new(cargo)
-        .args(arguments)
+        .args(["build", "--profile", "guest", "--features", "gabion-lvm/worker", "--bins"])
+        .args(PACKAGES.iter().flat_map(|package| ["-p", package]))
+        .args(suites.iter().flat_map(|suite| ["--test", suite]))
         .args(["--message-format", "json-render-diagnostics", "--quiet"])
         .current_dir(paths::repository()?)
         .stdin(Stdio::null())
@@ -53,9 +59,18 @@ pub fn cargo(arguments: &[&str]) -> Result<Vec<Built>> {
         .output()
         .context("starting cargo")?;
     if !output.status.success() {
-        bail!("cargo {} ended with {}", arguments.join(" "), output.status);
+        bail!("what runs in the machine does not build: cargo ended with {}", output.status);
     }
     String::from_utf8_lossy(&output.stdout).lines().filter_map(|line| built(line).transpose()).collect()
+}
+
+/// Builds the programs that every machine gets, by name: the runner, the worker and the command.
+///
+/// # Errors
+/// When something does not build.
+pub fn guest_programs() -> Result<BTreeMap<String, PathBuf>> {
+    let programs = with_suites(&[])?.into_iter().filter(|program| !program.is_test);
+    Ok(programs.map(|program| (program.name, program.path)).collect())
 }
 
 fn built(line: &str) -> Result<Option<Built>> {
@@ -66,22 +81,6 @@ fn built(line: &str) -> Result<Option<Built>> {
     let (Some(path), Some(target)) = (message.executable, message.target) else { return Ok(None) };
     let is_test = message.profile.is_some_and(|profile| profile.test);
     Ok(Some(Built { name: target.name, path, is_test }))
-}
-
-/// The programs that every machine gets: the runner, the worker and the command.
-pub fn guest_programs() -> Result<BTreeMap<String, PathBuf>> {
-    let mut programs = cargo(&["build", "--profile", PROFILE, "-p", "gabion-guest", "-p", "gabion"])?;
-    programs.extend(cargo(&[
-        "build",
-        "--profile",
-        PROFILE,
-        "-p",
-        "gabion-lvm",
-        "--features",
-        "worker",
-        "--bins",
-    ])?);
-    Ok(programs.into_iter().map(|program| (program.name, program.path)).collect())
 }
 
 #[cfg(test)]

@@ -20,6 +20,8 @@ pub mod qemu;
 pub mod qmp;
 pub mod setup;
 pub mod test;
+pub mod tidy;
 pub mod tool;
 pub mod virtual_disk;
 pub mod vm;
+pub mod workspace;

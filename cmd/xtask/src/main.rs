@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use xtask::{bindings, setup, test, vm};
+use xtask::{bindings, setup, test, tidy, vm};
 
 #[derive(Parser)]
 #[command(name = "cargo xtask", about = "The developer's commands of Gabion")]
@@ -21,6 +21,8 @@ enum Command {
     Setup(setup::Arguments),
     /// Run the tests
     Test(test::Arguments),
+    /// Check what the compiler does not: file lengths, dependencies between packages, forbidden words
+    Tidy,
     /// Open a shell or run a command in the disposable virtual machine
     Vm(vm::Arguments),
 }
@@ -30,6 +32,7 @@ fn main() -> ExitCode {
         Command::Bindings(arguments) => bindings::run(&arguments),
         Command::Setup(arguments) => setup::run(&arguments),
         Command::Test(arguments) => test::run(&arguments),
+        Command::Tidy => tidy::run(),
         Command::Vm(arguments) => vm::run(&arguments),
     };
     ended.unwrap_or_else(|error| {

@@ -1,5 +1,7 @@
 //! Running the system's tools: an error names the command and what it said.
 
+use std::fs;
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail};
@@ -20,6 +22,16 @@ pub fn capture(command: &mut Command) -> Result<String> {
         bail!("{} ended with {}: {}", describe(command), output.status, said.trim());
     }
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+/// Writes a file beside its place and renames it: who reads the old one, or makes the same one, is not disturbed.
+///
+/// # Errors
+/// When the file cannot be written or renamed.
+pub fn put(path: &Path, content: &[u8]) -> Result<()> {
+    let fresh = path.with_extension(format!("new-{}", std::process::id()));
+    fs::write(&fresh, content).with_context(|| format!("writing {}", fresh.display()))?;
+    fs::rename(&fresh, path).with_context(|| format!("renaming {} to {}", fresh.display(), path.display()))
 }
 
 /// Whether a program of this name can be found, in the administrator's directories too.

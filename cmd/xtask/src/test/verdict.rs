@@ -15,6 +15,19 @@ pub enum Verdict {
     Failed(String),
 }
 
+impl Verdict {
+    /// The verdict on a test that the rig must fail in the named way, whose words appear in the reason.
+    #[must_use]
+    pub fn must_fail(&self, how: &str) -> Verdict {
+        let words = how.replace('_', " ");
+        match self {
+            Verdict::Failed(why) if why.contains(&words) => Verdict::Passed,
+            Verdict::Skipped(why) => Verdict::Skipped(why.clone()),
+            other => Verdict::Failed(format!("the rig should have failed it with `{words}`, but: {other:?}")),
+        }
+    }
+}
+
 /// Kernel lines that fail a test whatever it says itself.
 const KERNEL_ALARMS: [&str; 4] = ["BUG: ", "WARNING: CPU", "general protection fault", "UBSAN: "];
 
@@ -81,6 +94,14 @@ mod tests {
         assert!(matches!(judge(&Status::Exited(0), GOOD, &log), Verdict::Failed(_)));
         let log = ["[    1.000000] debug: fine".to_owned()];
         assert_eq!(judge(&Status::Exited(0), GOOD, &log), Verdict::Passed);
+    }
+
+    #[test]
+    fn a_test_that_proves_the_rig_passes_only_when_it_failed_as_told() {
+        let failed = Verdict::Failed("left behind: a mount".into());
+        assert_eq!(failed.must_fail("left_behind"), Verdict::Passed);
+        assert!(matches!(failed.must_fail("time_limit"), Verdict::Failed(_)));
+        assert!(matches!(Verdict::Passed.must_fail("left_behind"), Verdict::Failed(_)));
     }
 
     #[test]
