@@ -208,7 +208,10 @@ impl Tag {
         if tag.len() > TAG_MAX {
             return Err(NameError::TooLong { what: WHAT, length: tag.len(), max: TAG_MAX });
         }
-        let allowed = |c: char| c.is_ascii_alphanumeric() || "_+.-/=!:#&".contains(c);
+        let allowed = |c: char| {
+            c.is_ascii_alphanumeric()
+                || matches!(c, '_' | '+' | '.' | '-' | '/' | '=' | '!' | ':' | '#' | '&')
+        };
         if let Some(character) = tag.chars().find(|c| !allowed(*c)) {
             return Err(NameError::Character { what: WHAT, name: tag.to_owned(), character });
         }

@@ -42,12 +42,22 @@ impl FromStr for Uuid {
 
     fn from_str(text: &str) -> Result<Self, UuidError> {
         let error = || UuidError(text.to_owned());
-        let hyphenated = || {
-            let parts: Vec<&str> = text.split('-').collect();
-            parts.iter().map(|part| part.len()).eq(GROUPS).then(|| parts.concat())
-        };
-        let compact = if text.len() == 32 { text.to_owned() } else { hyphenated().ok_or_else(error)? };
-        let bytes: [u8; 32] = compact.as_bytes().try_into().map_err(|_| error())?;
+        let mut bytes = [0; 32];
+        match text.as_bytes() {
+            compact if compact.len() == bytes.len() => bytes.copy_from_slice(compact),
+            hyphenated => {
+                let mut filled = 0;
+                let mut parts = hyphenated.split(|byte| *byte == b'-');
+                for length in GROUPS {
+                    let part = parts.next().filter(|part| part.len() == length).ok_or_else(error)?;
+                    bytes[filled..filled + length].copy_from_slice(part);
+                    filled += length;
+                }
+                if parts.next().is_some() {
+                    return Err(error());
+                }
+            }
+        }
         Self::from_bytes(bytes).map_err(|_| error())
     }
 }

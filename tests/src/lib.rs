@@ -10,7 +10,7 @@ pub mod sandbox;
 pub mod tool;
 pub mod workers;
 
-pub use disk::{Disk, skip_unless_dm, skip_unless_loop};
+pub use disk::{Disk, skip_unless_dm, skip_unless_loop, virtual_disks};
 pub use faulty::Faulty;
 pub use filesystem::Mounted;
 pub use handle::{Handle, device_paths};

@@ -47,11 +47,21 @@ const PACKAGES: [&str; 4] = ["gabion-guest", "gabion", "gabion-lvm", "gabion-tes
 /// # Errors
 /// When something does not build.
 pub fn with_suites(suites: &[String]) -> Result<Vec<Built>> {
+    let options = ["--profile", "guest", "--features", "gabion-lvm/worker", "--bins"];
+    let packages = PACKAGES.iter().flat_map(|package| ["-p", package]);
+    let suites = suites.iter().flat_map(|suite| ["--test", suite]);
+    build(&options.into_iter().chain(packages).chain(suites).collect::<Vec<_>>())
+}
+
+/// Runs `cargo build` with these arguments and returns the programs that it built or found fresh.
+///
+/// # Errors
+/// When something does not build.
+pub fn build(arguments: &[&str]) -> Result<Vec<Built>> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let output = Command::new(cargo)
-        .args(["build", "--profile", "guest", "--features", "gabion-lvm/worker", "--bins"])
-        .args(PACKAGES.iter().flat_map(|package| ["-p", package]))
-        .args(suites.iter().flat_map(|suite| ["--test", suite]))
+        .arg("build")
+        .args(arguments)
         .args(["--message-format", "json-render-diagnostics", "--quiet"])
         .current_dir(paths::repository()?)
         .stdin(Stdio::null())
@@ -59,7 +69,7 @@ pub fn with_suites(suites: &[String]) -> Result<Vec<Built>> {
         .output()
         .context("starting cargo")?;
     if !output.status.success() {
-        bail!("what runs in the machine does not build: cargo ended with {}", output.status);
+        bail!("cargo build {} ended with {}", arguments.join(" "), output.status);
     }
     String::from_utf8_lossy(&output.stdout).lines().filter_map(|line| built(line).transpose()).collect()
 }

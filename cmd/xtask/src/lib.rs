@@ -8,6 +8,7 @@
 //!   qemu qmp  virtual_disk       setup ─ kernel ─ initramfs, boot
 //! ```
 
+pub mod bench;
 pub mod bindings;
 pub mod boot;
 pub mod built;

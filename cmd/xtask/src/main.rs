@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use xtask::{bindings, setup, test, tidy, vm};
+use xtask::{bench, bindings, setup, test, tidy, vm};
 
 #[derive(Parser)]
 #[command(name = "cargo xtask", about = "The developer's commands of Gabion")]
@@ -17,6 +17,8 @@ struct Cli {
 enum Command {
     /// Make lvm-sys/src/bindings.rs from vendor-headers, or check it
     Bindings(bindings::Arguments),
+    /// Compare the library with spawning LVM's own command
+    Bench(bench::Arguments),
     /// Install what the rig needs, and fetch the guest's kernel
     Setup(setup::Arguments),
     /// Run the tests
@@ -30,6 +32,7 @@ enum Command {
 fn main() -> ExitCode {
     let ended = match Cli::parse().command {
         Command::Bindings(arguments) => bindings::run(&arguments),
+        Command::Bench(arguments) => bench::run(&arguments),
         Command::Setup(arguments) => setup::run(&arguments),
         Command::Test(arguments) => test::run(&arguments),
         Command::Tidy => tidy::run(),

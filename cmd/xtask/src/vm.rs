@@ -59,7 +59,7 @@ fn with_disks(command: Command, machine: &Machine) -> Command {
     command.env("GABION_DISKS", nodes.join(" "))
 }
 
-fn show(stream: Stream, bytes: &[u8]) -> Watch {
+pub(crate) fn show(stream: Stream, bytes: &[u8]) -> Watch {
     // A closed pipe at our own output is no reason to leave the guest's command half-way.
     let _ = match stream {
         Stream::Out => io::stdout().write_all(bytes).and_then(|()| io::stdout().flush()),

@@ -103,7 +103,11 @@ impl Texts {
             let mut slots = self.0.lock().unwrap_or_else(PoisonError::into_inner);
             Arc::clone(slots.entry(key.clone()).or_default())
         };
-        slot.get_or_init(|| Vg::from_text(&String::from_utf8_lossy(text)).map(Arc::new)).clone()
+        let parse = || match std::str::from_utf8(text) {
+            Ok(text) => Vg::from_text(text),
+            Err(_) => Vg::from_text(&String::from_utf8_lossy(text)),
+        };
+        slot.get_or_init(|| parse().map(Arc::new)).clone()
     }
 
     /// How many different texts there were.

@@ -1,5 +1,6 @@
 //! Volume groups and physical volumes as the metadata text has them.
 
+use std::collections::HashMap;
 use std::path::PathBuf;
 use std::time::SystemTime;
 
@@ -227,17 +228,25 @@ impl Vg {
 
     /// The volumes that users see, in the order of the text.
     pub fn visible_lvs(&self) -> impl Iterator<Item = &Lv> {
-        self.lvs.iter().filter(|lv| self.is_visible(lv))
+        // Gathered once: to search all volumes for each of them takes long in a large group.
+        let ties = self.lvs.iter().filter_map(Lv::as_snapshot).map(|tie| (&tie.cow_store, tie));
+        let ties: HashMap<&LvName, &Snapshot> = ties.collect();
+        self.lvs.iter().filter(move |lv| self.shows(lv, ties.get(&lv.name).copied()))
     }
 
     /// Whether users see this volume: LVM hides internal ones, the ties of classic snapshots, and the store of a
     /// snapshot that is being merged or whose origin is hidden.
     #[must_use]
     pub fn is_visible(&self, lv: &Lv) -> bool {
+        self.shows(lv, self.snapshot_with_store(&lv.name))
+    }
+
+    /// Whether users see a volume; `tie` is that of the classic snapshot whose store it is.
+    fn shows(&self, lv: &Lv, tie: Option<&Snapshot>) -> bool {
         if lv.as_snapshot().is_some() {
             return false;
         }
-        match self.snapshot_with_store(&lv.name) {
+        match tie {
             None => !lv.is_internal(),
             Some(tie) if self.is_virtual_origin(&tie.origin) => true,
             Some(tie) => {

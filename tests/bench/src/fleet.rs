@@ -1,0 +1,78 @@
+//! A group with many volumes, made with one command: its metadata are written as a text and restored from it.
+
+use std::fmt::Write as _;
+
+use anyhow::{Context, Result};
+
+use crate::site::Site;
+
+/// How many volumes the group has.
+pub(crate) const VOLUMES: usize = 1000;
+/// Extents of each.
+const EXTENTS: usize = 4;
+
+/// Fills the site's group with [`VOLUMES`] linear volumes, spread over its PVs and tagged as a driver would.
+pub(crate) fn fill(site: &Site, pvs: usize) -> Result<()> {
+    let file = site.dir().join("fleet.vg");
+    let name = file.to_str().context("the directory's name is no text")?;
+    site.lvm(&["vgcfgbackup", "-f", name, site.vg()])?;
+    let text = std::fs::read_to_string(&file).context("read the group's backup")?;
+    // The group's own section is the last one, and the group is still without volumes.
+    let end = text.rfind('}').context("the group's backup has no end")?;
+    let (head, tail) = text.split_at(end);
+    std::fs::write(&file, format!("{head}{}{tail}", volumes(pvs))).context("write the group's metadata")?;
+    site.lvm(&["vgcfgrestore", "-f", name, site.vg()])?;
+    Ok(())
+}
+
+fn volumes(pvs: usize) -> String {
+    let mut text = String::from("\n\tlogical_volumes {\n");
+    for index in 0..VOLUMES {
+        // A string takes any text.
+        let _ = write!(
+            text,
+            "\n\t\tpvc-{index:08x}-5d2e-4b1c-9f7a-3c6d8e0b1a24 {{\n\
+             \t\t\tid = \"{}\"\n\
+             \t\t\tstatus = [\"READ\", \"WRITE\", \"VISIBLE\"]\n\
+             \t\t\tflags = []\n\
+             \t\t\ttags = [\"gabion\", \"gabion.dev/volume=pvc-{index:08x}\", \"gabion.dev/fs=ext4\"]\n\
+             \t\t\tcreation_time = {}\n\
+             \t\t\tcreation_host = \"node-1\"\n\
+             \t\t\tsegment_count = 1\n\n\
+             \t\t\tsegment1 {{\n\
+             \t\t\t\tstart_extent = 0\n\
+             \t\t\t\textent_count = {EXTENTS}\n\n\
+             \t\t\t\ttype = \"striped\"\n\
+             \t\t\t\tstripe_count = 1\n\n\
+             \t\t\t\tstripes = [\n\
+             \t\t\t\t\t\"pv{}\", {}\n\
+             \t\t\t\t]\n\
+             \t\t\t}}\n\
+             \t\t}}\n",
+            uuid(index),
+            1_700_000_000 + index,
+            index % pvs,
+            index / pvs * EXTENTS,
+        );
+    }
+    text.push_str("\t}\n");
+    text
+}
+
+/// A uuid in LVM's form that no other volume of the group has.
+fn uuid(index: usize) -> String {
+    format!("bench0-abcd-abcd-abcd-abcd-abcd-{index:06}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_volume_has_extents_of_its_own() {
+        let text = volumes(4);
+        assert_eq!(text.matches("segment1 {").count(), VOLUMES);
+        assert!(text.contains("\"pv0\", 0\n") && text.contains("\"pv3\", 996\n"));
+        assert!(uuid(999).parse::<lvm::Uuid>().is_ok());
+    }
+}
