@@ -35,6 +35,9 @@ const fn advised(pattern: Pattern, advice: &'static str) -> Pattern {
 /// What a held lock looks like with `wait_for_locks=0`.
 const LOCK_HELD: &[&str] = &["flock failed: Resource temporarily unavailable"];
 
+/// What LVM says when the kernel lacks a target and modprobe did not bring it.
+const TARGET_MISSING: &[&str] = &["Required device-mapper target(s) not detected"];
+
 /// The texts of LVM 2.03.16 and later, most telling first: a pattern above wins over one below whichever message
 /// comes first, since LVM often adds general words to a cause, before or after it.
 const PATTERNS: &[Pattern] = &[
@@ -126,10 +129,7 @@ const PATTERNS: &[Pattern] = &[
         refused(&["without using device-mapper kernel driver"], Kind::Unsupported),
         "this kernel has no device-mapper, or these workers may only write metadata",
     ),
-    advised(
-        refused(&["Required device-mapper target(s) not detected"], Kind::Unsupported),
-        "load the kernel's module for this target",
-    ),
+    advised(refused(TARGET_MISSING, Kind::Unsupported), "load the kernel's module for this target"),
     advised(
         refused(&["target support missing from kernel"], Kind::Unsupported),
         "load the kernel's module for this target",
@@ -154,6 +154,12 @@ fn matches(message: &str, parts: &[&str]) -> bool {
 /// Whether a command failed only because another one held a lock: nothing was done, and it may be tried again.
 pub(crate) fn is_lock_held(records: &[LogRecord]) -> bool {
     records.iter().any(|record| matches(&record.message, LOCK_HELD))
+}
+
+/// Whether a command failed because the kernel lacks a target. The library remembers that for its process's life,
+/// also after the module has been loaded.
+pub(crate) fn is_target_missing(records: &[LogRecord]) -> bool {
+    records.iter().any(|record| matches(&record.message, TARGET_MISSING))
 }
 
 /// The error of a command that LVM refused, from its code and its messages.

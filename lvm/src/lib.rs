@@ -6,8 +6,6 @@
 #![deny(unsafe_code)]
 
 pub mod autoextend;
-#[cfg(feature = "tokio")]
-mod background;
 mod builder;
 pub mod classify;
 mod command;

@@ -1,6 +1,7 @@
 //! `lvchange` and `vgchange`.
 
 use super::{Command, Target, Words, cache};
+use crate::dm::WhenFull;
 use crate::ops::{CacheMode, Scrub};
 use crate::{Tag, VgName};
 
@@ -19,10 +20,12 @@ pub(crate) enum LvChange<'a> {
     Scrub(Scrub),
     /// Changes dm-cache's mode.
     CacheMode(CacheMode),
+    /// Says what becomes of writes to a full pool; `lvcreate` does not take that for pools.
+    WhenFull(WhenFull),
 }
 
 impl LvChange<'_> {
-    pub(crate) fn of(&self, target: &Target<'_>) -> Words {
+    fn of<'a>(&self, targets: impl IntoIterator<Item = &'a Target<'a>>) -> Words {
         let words = Words::yes("lvchange");
         let words = match self {
             Self::Tags { add, remove } => words.each("--deltag", *remove).each("--addtag", *add),
@@ -31,9 +34,11 @@ impl LvChange<'_> {
             Self::Refresh => words.flag("--refresh"),
             Self::Scrub(Scrub::Check) => words.option("--syncaction", "check"),
             Self::Scrub(Scrub::Repair) => words.option("--syncaction", "repair"),
+            Self::WhenFull(WhenFull::Queue) => words.option("--errorwhenfull", "n"),
+            Self::WhenFull(WhenFull::Error) => words.option("--errorwhenfull", "y"),
             Self::CacheMode(mode) => words.option("--cachemode", cache::mode_word(*mode)),
         };
-        words.operand(target)
+        words.operands(targets)
     }
 }
 
@@ -46,19 +51,13 @@ fn activate(words: Words) -> Words {
 pub(crate) enum VgChange<'a> {
     /// Removes and adds tags in one commit.
     Tags { add: &'a [Tag], remove: &'a [Tag] },
-    /// Activates every volume.
-    Activate,
-    /// Deactivates every volume.
-    Deactivate,
 }
 
 impl VgChange<'_> {
-    pub(crate) fn of(&self, group: &VgName) -> Words {
+    fn of(&self, group: &VgName) -> Words {
         let words = Words::yes("vgchange");
         let words = match self {
             Self::Tags { add, remove } => words.each("--deltag", *remove).each("--addtag", *add),
-            Self::Activate => activate(words),
-            Self::Deactivate => words.option("--activate", "n"),
         };
         words.operand(group)
     }
@@ -67,7 +66,14 @@ impl VgChange<'_> {
 /// A change together with what it applies to.
 impl Command for (LvChange<'_>, Target<'_>) {
     fn words(&self) -> Words {
-        self.0.of(&self.1)
+        self.0.of([&self.1])
+    }
+}
+
+/// A change together with the volumes that it applies to.
+impl Command for (LvChange<'_>, &[Target<'_>]) {
+    fn words(&self) -> Words {
+        self.0.of(self.1)
     }
 }
 
@@ -101,10 +107,21 @@ mod tests {
             (LvChange::Scrub(Scrub::Check), "--syncaction check"),
             (LvChange::Scrub(Scrub::Repair), "--syncaction repair"),
             (LvChange::CacheMode(CacheMode::WriteThrough), "--cachemode writethrough"),
+            (LvChange::WhenFull(WhenFull::Queue), "--errorwhenfull n"),
+            (LvChange::WhenFull(WhenFull::Error), "--errorwhenfull y"),
         ] {
             let command = (change, Target { vg: &vg, lv: &lv });
             assert_eq!(line(&command), format!("lvchange --yes {options} data/db"));
         }
+    }
+
+    #[test]
+    fn several_volumes_are_activated_by_one_command() {
+        let vg = VgName::new("data").unwrap();
+        let (a, b) = (LvName::new("a").unwrap(), LvName::new("b").unwrap());
+        let targets = [Target { vg: &vg, lv: &a }, Target { vg: &vg, lv: &b }];
+        let line = line(&(LvChange::Deactivate, &targets[..]));
+        assert_eq!(line, "lvchange --yes --activate n data/a data/b");
     }
 
     #[test]
@@ -113,8 +130,7 @@ mod tests {
         let tag = [Tag::new("a").unwrap()];
         for (change, options) in [
             (VgChange::Tags { add: &tag, remove: &[] }, "--addtag a"),
-            (VgChange::Activate, "--activate y --ignoreactivationskip --activationmode degraded"),
-            (VgChange::Deactivate, "--activate n"),
+            (VgChange::Tags { add: &[], remove: &tag }, "--deltag a"),
         ] {
             assert_eq!(line(&(change, &vg)), format!("vgchange --yes {options} data"));
         }

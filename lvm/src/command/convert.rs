@@ -3,7 +3,6 @@
 use devices::Sectors;
 
 use super::{Command, Target, Words, thin};
-use crate::dm::WhenFull;
 use crate::metadata::Discards;
 use crate::{DevicePath, LvName};
 
@@ -14,7 +13,6 @@ pub(crate) struct PoolFromVolumes<'a> {
     pub(crate) metadata: &'a LvName,
     pub(crate) chunk: Sectors,
     pub(crate) discards: Discards,
-    pub(crate) when_full: WhenFull,
 }
 
 impl Command for PoolFromVolumes<'_> {
@@ -23,7 +21,7 @@ impl Command for PoolFromVolumes<'_> {
             .option("--type", "thin-pool")
             .option("--poolmetadata", self.metadata)
             .sectors("--chunksize", self.chunk);
-        thin::pool_options(words, self.discards, self.when_full).operand(&self.data)
+        thin::pool_options(words, self.discards).operand(&self.data)
     }
 }
 
@@ -68,12 +66,11 @@ mod tests {
             metadata: &metadata,
             chunk: Sectors::new(128),
             discards: Discards::NoPassdown,
-            when_full: WhenFull::Error,
         };
         assert_eq!(
             line(&pool),
             "lvconvert --yes --type thin-pool --poolmetadata meta --chunksize 128s --poolmetadataspare y \
-             --zero y --discards nopassdown --errorwhenfull y data/pool"
+             --zero y --discards nopassdown data/pool"
         );
         assert_eq!(line(&Merge { snapshot: data.clone() }), "lvconvert --yes --merge data/pool");
         let spare = [DevicePath::new("/dev/sdc").unwrap()];

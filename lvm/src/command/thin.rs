@@ -3,7 +3,6 @@
 use devices::Sectors;
 
 use super::{Command, Target, Words};
-use crate::dm::WhenFull;
 use crate::metadata::Discards;
 use crate::ops::ActivationSkip;
 use crate::{DevicePath, Extents, LvName, Tag, VgName};
@@ -17,7 +16,6 @@ pub(crate) struct PoolCreate<'a> {
     pub(crate) metadata: Sectors,
     pub(crate) chunk: Sectors,
     pub(crate) discards: Discards,
-    pub(crate) when_full: WhenFull,
     pub(crate) tags: &'a [Tag],
     pub(crate) devices: &'a [DevicePath],
 }
@@ -29,7 +27,7 @@ impl Command for PoolCreate<'_> {
             .extents(self.data)
             .sectors("--poolmetadatasize", self.metadata)
             .sectors("--chunksize", self.chunk);
-        pool_options(words, self.discards, self.when_full)
+        pool_options(words, self.discards)
             .each("--addtag", self.tags)
             .option("--name", self.name)
             .operand(self.vg)
@@ -38,25 +36,15 @@ impl Command for PoolCreate<'_> {
 }
 
 /// What every pool of ours is made with: zeroed new chunks, and a spare for repairing its metadata.
-pub(super) fn pool_options(words: Words, discards: Discards, when_full: WhenFull) -> Words {
-    words
-        .option("--poolmetadataspare", "y")
-        .option("--zero", "y")
-        .option(
-            "--discards",
-            match discards {
-                Discards::Passdown => "passdown",
-                Discards::NoPassdown => "nopassdown",
-                Discards::Ignore => "ignore",
-            },
-        )
-        .option(
-            "--errorwhenfull",
-            match when_full {
-                WhenFull::Queue => "n",
-                WhenFull::Error => "y",
-            },
-        )
+pub(super) fn pool_options(words: Words, discards: Discards) -> Words {
+    words.option("--poolmetadataspare", "y").option("--zero", "y").option(
+        "--discards",
+        match discards {
+            Discards::Passdown => "passdown",
+            Discards::NoPassdown => "nopassdown",
+            Discards::Ignore => "ignore",
+        },
+    )
 }
 
 /// Makes a thin volume; its size is virtual.
@@ -143,14 +131,13 @@ mod tests {
             metadata: Sectors::new(16_384),
             chunk: Sectors::new(128),
             discards: Discards::Passdown,
-            when_full: WhenFull::Queue,
             tags: &tags,
             devices: &[],
         };
         assert_eq!(
             line(&create),
             "lvcreate --yes --type thin-pool --extents 100 --poolmetadatasize 16384s --chunksize 128s \
-             --poolmetadataspare y --zero y --discards passdown --errorwhenfull n \
+             --poolmetadataspare y --zero y --discards passdown \
              --addtag gabion.dev/creating --name pool data"
         );
         let thin = ThinCreate { vg: &vg, pool: &pool, name: &name, size: Sectors::new(8_192), tags: &tags };

@@ -2,11 +2,14 @@
 
 use super::seen::{Need, Seen};
 use super::{Change, Group};
-use crate::command::{LvChange, VgChange};
+use crate::command::LvChange;
 use crate::dm::Dm;
 use crate::metadata::Lv;
 use crate::worker::conf::Activation;
 use crate::{Error, Kind, LvName};
+
+/// How many volumes one command names: the library takes 64 words.
+const VOLUMES_AT_ONCE: usize = 50;
 
 /// What RAID legs are checked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -58,29 +61,55 @@ impl Group {
         Ok(Change::Made(()))
     }
 
-    /// Activates every volume of the group that can be; a partial group does not keep its healthy volumes back.
+    /// Activates every volume of the group that is ours and complete; a lost disk does not keep the volumes on other
+    /// disks down.
     ///
     /// # Errors
     ///
-    /// [`Kind::NotFound`], [`Kind::Foreign`], and what LVM says of volumes that did not come up.
+    /// [`Kind::NotFound`], [`Kind::Foreign`]; [`Kind::MissingPv`] and what else LVM says of the first volume that did
+    /// not come up, after all others have been tried.
     pub fn activate(&self) -> Result<(), Error> {
-        self.change_all(&VgChange::Activate, "activate")
+        let tried = format!("activate group {}", self.label());
+        let seen = self.seen_for_activation(&tried)?;
+        let wanted = |lv: &&Lv| !seen.is_unfinished(lv);
+        self.change_each(&seen, &LvChange::Activate, wanted, &tried)
     }
 
-    /// Takes every volume of the group out of the kernel.
+    /// Takes every volume of the group that is ours out of the kernel.
     ///
     /// # Errors
     ///
-    /// [`Kind::InUse`] while one is open; [`Kind::NotFound`], [`Kind::Foreign`].
+    /// [`Kind::InUse`] while one is open, after all others have been tried; [`Kind::NotFound`], [`Kind::Foreign`].
     pub fn deactivate(&self) -> Result<(), Error> {
-        self.change_all(&VgChange::Deactivate, "deactivate")
+        let tried = format!("deactivate group {}", self.label());
+        let seen = self.seen_for_activation(&tried)?;
+        self.change_each(&seen, &LvChange::Deactivate, |_| true, &tried)
     }
 
-    fn change_all(&self, change: &VgChange<'_>, verb: &str) -> Result<(), Error> {
-        let tried = format!("{verb} group {}", self.label());
-        self.needs_kernel(&tried)?;
-        let seen = Seen::of(&self.lvm, self.uuid, Need::Ours, &tried)?;
-        self.run(&seen, &tried, &(change.clone(), &seen.vg().name))
+    fn seen_for_activation(&self, tried: &str) -> Result<Seen, Error> {
+        self.needs_kernel(tried)?;
+        Seen::of(&self.lvm, self.uuid, Need::Ours, tried)
+    }
+
+    /// Changes the volumes by name: `vgchange` on a kept handle, after any `lvchange`, takes a pool's parts for
+    /// volumes of their own (the library never resets `process_component_lvs`).
+    fn change_each(
+        &self,
+        seen: &Seen,
+        change: &LvChange<'_>,
+        wanted: impl Fn(&&Lv) -> bool,
+        tried: &str,
+    ) -> Result<(), Error> {
+        let owner = self.lvm.settings().owner.as_ref();
+        let ours = |lv: &&Lv| owner.is_none_or(|owner| seen.is_marked(lv, owner.as_str()));
+        let targets: Vec<_> =
+            seen.vg().visible_lvs().filter(ours).filter(wanted).map(|lv| seen.target(&lv.name)).collect();
+        let mut result = Ok(());
+        for some in targets.chunks(VOLUMES_AT_ONCE) {
+            let changed = self.run(seen, tried, &(change.clone(), some));
+            result = result.and(changed);
+        }
+        result
     }
 
     /// Loads a volume's tables anew from its metadata, as after a disk that was away for a moment came back.

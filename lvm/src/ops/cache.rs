@@ -108,6 +108,9 @@ impl Group {
 
     fn can_cache(&self, seen: &Seen, slow: &Lv, fast: &LvName, tried: &str) -> Result<(), Error> {
         let refuse = |kind, answer: String| Err(Error::new(kind, tried).with_answer(answer));
+        if matches!(slow.kind(), Some(SegmentKind::Cache(_) | SegmentKind::Writecache(_))) {
+            return refuse(Kind::InvalidArgument, "it has another cache already".to_owned());
+        }
         let fast = seen.finished_lv(&self.lvm, fast, tried)?;
         if fast.name == slow.name {
             return refuse(Kind::InvalidArgument, "a volume cannot cache itself".to_owned());
@@ -120,9 +123,6 @@ impl Group {
             if seen.vg().snapshots_of(&lv.name).next().is_some() {
                 return refuse(Kind::InvalidArgument, format!("volume {} has classic snapshots", lv.name));
             }
-        }
-        if matches!(slow.kind(), Some(SegmentKind::Cache(_) | SegmentKind::Writecache(_))) {
-            return refuse(Kind::InvalidArgument, "it has another cache already".to_owned());
         }
         let open = crate::dm::Dm::open()?.open_count(&seen.vg().uuid, &fast.uuid)?;
         if open.is_some_and(|count| count > 0) {

@@ -35,7 +35,7 @@ impl Group {
         let _guard = Guard::take(&self.lvm.settings().run_dir, self.uuid, name, tried)?;
         let mut seen = Seen::of(&self.lvm, self.uuid, Need::Complete, tried)?;
         if let Some(found) = seen.vg().lv(name.as_str()) {
-            if !found.has_tag(CREATING) {
+            if !seen.is_unfinished(found) {
                 return self.found(recipe, &seen, found, tried);
             }
             seen.own_lv(&self.lvm, name, tried)?;
@@ -90,7 +90,7 @@ impl Group {
             return error;
         }
         let left = Seen::of(&self.lvm, self.uuid, Need::Ours, tried).and_then(|seen| {
-            match seen.vg().lv(name.as_str()).filter(|lv| lv.has_tag(CREATING)) {
+            match seen.vg().lv(name.as_str()).filter(|lv| seen.is_unfinished(lv)) {
                 Some(_) => self.remove_one(&seen, name, tried),
                 None => Ok(()),
             }
@@ -153,8 +153,8 @@ impl Group {
 
     /// The next unfinished volume that nothing else is built on.
     fn next_unfinished(&self, seen: &Seen, tried: &str) -> Result<Option<(LvName, Guard)>, Error> {
-        for lv in seen.vg().lvs_by_tag(CREATING) {
-            if seen.vg().users_of(&lv.name).any(|user| user.has_tag(CREATING)) {
+        for lv in seen.vg().visible_lvs().filter(|lv| seen.is_unfinished(lv)) {
+            if seen.vg().users_of(&lv.name).any(|user| seen.is_unfinished(user)) {
                 continue;
             }
             if seen.own_lv(&self.lvm, &lv.name, tried).is_err() {

@@ -43,6 +43,9 @@ pub use volume::{Content, NewVolume, Volume};
 
 /// The tag of what is not complete yet.
 pub const CREATING: &str = "gabion.dev/creating";
+/// The tag of a volume that was made to become a part of another one. While users see such a volume it is not complete;
+/// as the part that it became it keeps the tag, since LVM does not change tags of a pool's metadata.
+pub const PART: &str = "gabion.dev/part";
 /// The tag of a volume that is complete, and blank: it may be formatted.
 pub const FS_NEW: &str = "gabion.dev/fs=new";
 /// How every tag begins that says what filesystem is on a volume.

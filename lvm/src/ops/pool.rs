@@ -4,10 +4,10 @@ use devices::Bytes;
 
 use super::create::Recipe;
 use super::seen::{Need, Seen};
-use super::{CREATING, Change, Content, Group, Integrity, Layout, SizeRange, Volume, pool_size};
+use super::{Change, Content, Group, Integrity, Layout, PART, SizeRange, Volume, pool_size};
 use crate::command::{LvChange, LvCreate, LvExtend, PoolCreate, PoolFromVolumes, PoolMetadataExtend};
 use crate::dm::{Dm, PoolMode, ThinPoolStatus, WhenFull};
-use crate::metadata::{Discards, Lv};
+use crate::metadata::{Discards, Lv, LvFlag};
 use crate::{DevicePath, Error, Extents, Kind, LvName, Space, Tag};
 
 /// How large a pool's data are to be.
@@ -257,7 +257,6 @@ impl Recipe for PoolRecipe<'_> {
                 metadata: seen.sectors(plan.metadata, tried)?,
                 chunk: plan.chunk,
                 discards: new.discards,
-                when_full: new.when_full,
                 tags,
                 devices: &devices,
             };
@@ -266,9 +265,13 @@ impl Recipe for PoolRecipe<'_> {
         group.pool_from_volumes(seen, new, plan, tags, &devices, tried)
     }
 
-    fn complete(&self, _: &Group, _: &Seen, _: &Lv, _: &str) -> Result<(), Error> {
+    fn complete(&self, group: &Group, seen: &Seen, made: &Lv, tried: &str) -> Result<(), Error> {
         // New chunks are zeroed by the pool, and its metadata by LVM.
-        Ok(())
+        let has = if made.has(&LvFlag::ErrorWhenFull) { WhenFull::Error } else { WhenFull::Queue };
+        if has == self.new.when_full {
+            return Ok(());
+        }
+        group.run(seen, tried, &(LvChange::WhenFull(self.new.when_full), seen.target(&made.name)))
     }
 
     fn content_tag(&self, _: &Group, _: &Seen) -> Option<Tag> {
@@ -324,14 +327,16 @@ impl Group {
         let metadata = new.metadata_name(tried)?;
         let vg = &seen.vg().name;
         if let Some(left) = seen.vg().lv(metadata.as_str()) {
-            if !left.has_tag(CREATING) {
+            if !seen.is_unfinished(left) {
                 return Err(Error::new(Kind::AlreadyExists, tried)
                     .with_answer(format!("the name {metadata}, needed meanwhile, is taken")));
             }
             seen.own_lv(&self.lvm, &metadata, tried)?;
             self.remove_one(seen, &metadata, tried)?;
         }
-        let part = |name, extents, layout| LvCreate {
+        let owner = self.lvm.settings().owner.iter().cloned();
+        let part_tags: Vec<Tag> = owner.chain([Tag::literal(PART)]).collect();
+        let part = |name, extents, layout, tags| LvCreate {
             vg,
             name,
             extents,
@@ -341,19 +346,35 @@ impl Group {
             tags,
             devices,
         };
-        self.run(seen, tried, &part(&new.name, plan.data, new.layout))?;
+        self.run(seen, tried, &part(&new.name, plan.data, new.layout, tags))?;
         let convert = PoolFromVolumes {
             data: seen.target(&new.name),
             metadata: &metadata,
             chunk: plan.chunk,
             discards: new.discards,
-            when_full: new.when_full,
         };
         let made = self
-            .run(seen, tried, &part(&metadata, plan.metadata, new.metadata_layout()))
-            .and_then(|()| self.run(seen, tried, &convert));
+            .run(seen, tried, &part(&metadata, plan.metadata, new.metadata_layout(), &part_tags))
+            .and_then(|()| self.run(seen, tried, &convert))
+            .and_then(|()| self.move_tags_up(&new.name, tags, tried));
         // The data volume is removed by whoever called; what is left of the metadata volume is known here only.
         made.map_err(|error| self.undo(&metadata, error, tried))
+    }
+
+    /// Gives a pool the tags of the volume that became its data, and takes them off that.
+    fn move_tags_up(&self, name: &LvName, tags: &[Tag], tried: &str) -> Result<(), Error> {
+        let seen = Seen::of(&self.lvm, self.uuid, Need::Ours, tried)?;
+        let pool = seen.lv(name, tried)?;
+        let change = LvChange::Tags { add: tags, remove: &[] };
+        self.run(&seen, tried, &(change, seen.target(name)))?;
+        let data = pool.as_thin_pool().and_then(|pool| seen.vg().lv(pool.data.as_str()));
+        match data {
+            Some(data) if !data.tags.is_empty() => {
+                let change = LvChange::Tags { add: &[], remove: &data.tags };
+                self.run(&seen, tried, &(change, seen.target(&data.name)))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Grows a pool's data; a pool that is large enough already stays as it is. Works while it is in use.

@@ -138,6 +138,18 @@ impl Seen {
         })
     }
 
+    /// Whether a volume has a tag. Of a pool that was just made out of two volumes, its data may still have it, since
+    /// LVM leaves their tags with them.
+    pub(crate) fn is_marked(&self, lv: &Lv, tag: &str) -> bool {
+        let data = lv.as_thin_pool().and_then(|pool| self.vg().lv(pool.data.as_str()));
+        lv.has_tag(tag) || data.is_some_and(|data| data.has_tag(tag))
+    }
+
+    /// Whether a volume that users see was never completed.
+    pub(crate) fn is_unfinished(&self, lv: &Lv) -> bool {
+        self.is_marked(lv, super::CREATING) || (lv.has_tag(super::PART) && self.vg().is_visible(lv))
+    }
+
     /// The volume of this name, which a caller may change: visible, ours, and not half-made.
     ///
     /// # Errors
@@ -151,7 +163,7 @@ impl Seen {
                 .with_answer(format!("{name} is an internal volume of LVM")));
         }
         if let Some(owner) = &lvm.settings().owner
-            && !lv.has_tag(owner.as_str())
+            && !self.is_marked(lv, owner.as_str())
         {
             return Err(
                 Error::new(Kind::Foreign, tried).with_answer(format!("volume {name} lacks the tag {owner}"))
@@ -163,7 +175,7 @@ impl Seen {
     /// Like [`Seen::own_lv`], and complete.
     pub(crate) fn finished_lv(&self, lvm: &Lvm, name: &LvName, tried: &str) -> Result<&Lv, Error> {
         let lv = self.own_lv(lvm, name, tried)?;
-        if lv.has_tag(super::CREATING) {
+        if self.is_unfinished(lv) {
             return Err(Error::new(Kind::Busy, tried)
                 .with_answer(format!("volume {name} is not complete"))
                 .with_advice("create it again, or remove what is unfinished"));

@@ -11,7 +11,7 @@ use super::frame::{Job, JobReply};
 use super::process::{Outcome, Process, describe_exit};
 use super::state::{State, Waiting};
 use crate::run::Scope;
-use crate::{Effect, Error, Kind};
+use crate::{Effect, Error, Kind, classify};
 
 /// How often a silent worker is looked at.
 const LOOK: Duration = Duration::from_millis(500);
@@ -193,7 +193,11 @@ fn stay(shared: &Arc<Shared>, kept: &mut Option<Kept>, waiting: &Waiting) {
     let Some(mut worker) = kept.take() else { return };
     match await_fate(shared, &mut worker.process) {
         Fate::Replied(reply) => {
-            *kept = Some(worker);
+            if classify::is_target_missing(&reply.records) {
+                shared.end(worker.process);
+            } else {
+                *kept = Some(worker);
+            }
             finish(shared, waiting, Ok(reply));
         }
         Fate::Died(how) => {
