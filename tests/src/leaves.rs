@@ -4,6 +4,9 @@
 //! The text is cut by lines, as LVM prints it, and not by the library's parser. The two lists of flags that a text
 //! keeps apart, `status` and `flags`, are one here.
 
+#[cfg(test)]
+mod generated;
+
 use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::time::SystemTime;
@@ -408,6 +411,7 @@ impl Printer {
 fn printed(value: &Value) -> String {
     match value {
         Value::Int(number) => number.to_string(),
+        Value::Float(number) => number.to_string(),
         Value::Text(text) => quoted(text),
         Value::List(list) => list.iter().map(printed).collect::<Vec<_>>().join(","),
         other => format!("{other:?}"),
@@ -441,6 +445,16 @@ data {
         assert_eq!(theirs["data/flags"], "\"RESIZEABLE\",\"READ\",\"NOAUTOACTIVATE\"");
         assert_eq!(theirs["data/tags"], "\"a#b\",\"c\"");
         assert_eq!(differences(&theirs, &of_vg(&Vg::from_text(TEXT).unwrap())), Vec::<String>::new());
+    }
+
+    #[test]
+    fn a_text_with_a_segment_of_every_kind_is_read_entry_by_entry() {
+        let text = include_str!("../fuzz/seeds/text/every-kind");
+        let vg = Vg::from_text(text).unwrap();
+        assert_eq!(differences(&of_text(text).unwrap(), &of_vg(&vg)), Vec::<String>::new());
+        let kinds =
+            vg.lvs.iter().flat_map(|lv| &lv.segments).map(|segment| std::mem::discriminant(&segment.kind));
+        assert_eq!(kinds.collect::<std::collections::HashSet<_>>().len(), 13);
     }
 
     #[test]

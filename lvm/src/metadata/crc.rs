@@ -3,8 +3,14 @@
 /// What LVM starts with, instead of all ones (`INITIAL_CRC`).
 const SEED: u32 = 0xf597_a6cf;
 
-/// CRC-32 (reflected polynomial 0xedb88320) from LVM's own seed and without a final inversion.
-pub(super) fn checksum(bytes: &[u8]) -> u32 {
+/// The checksum that LVM has in labels, headers and texts: CRC-32 (reflected polynomial 0xedb88320) from a seed of its own and without
+/// a final inversion (`lib/misc/crc.c` of LVM2).
+///
+/// ```
+/// assert_eq!(lvm::metadata::checksum(b""), 0xf597_a6cf);
+/// ```
+#[must_use]
+pub fn checksum(bytes: &[u8]) -> u32 {
     checksum_more(SEED, bytes)
 }
 

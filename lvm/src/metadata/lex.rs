@@ -25,6 +25,22 @@ pub(super) enum Token<'a> {
     Bare(&'a str),
 }
 
+/// The bytes that end a word without quotes: control characters, white space and punctuation.
+static ENDS_WORD: [bool; 256] = {
+    let mut ends = [false; 256];
+    let mut byte = 0;
+    while byte <= b' ' as usize {
+        ends[byte] = true;
+        byte += 1;
+    }
+    let mut rest: &[u8] = b"#={}[],\"'";
+    while let Some((first, others)) = rest.split_first() {
+        ends[*first as usize] = true;
+        rest = others;
+    }
+    ends
+};
+
 /// Cuts a text into words; comments and white space vanish.
 #[derive(Debug)]
 pub(super) struct Lexer<'a> {
@@ -80,10 +96,7 @@ impl<'a> Lexer<'a> {
 
     fn bare(&mut self) -> Result<Token<'a>, Defect> {
         let rest = self.text.get(self.at..).unwrap_or_default();
-        let ends = |byte: &u8| {
-            matches!(byte, 0..=b' ' | b'#' | b'=' | b'{' | b'}' | b'[' | b']' | b',' | b'"' | b'\'')
-        };
-        let length = rest.as_bytes().iter().position(ends).unwrap_or(rest.len());
+        let length = rest.bytes().position(|byte| ENDS_WORD[usize::from(byte)]).unwrap_or(rest.len());
         if length == 0 {
             return Err(self.defect("a control character stands where a word should"));
         }

@@ -27,6 +27,7 @@ mod worker;
 
 pub use area::{AreaHeader, TextLocation};
 pub use capacity::MetadataRoom;
+pub use crc::checksum;
 pub use flags::{LvFlag, PvFlag, VgFlag};
 pub use label::{Label, Stretch};
 pub use lv::{AllocationPolicy, Lv, ReadAhead};

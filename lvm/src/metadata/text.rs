@@ -260,29 +260,39 @@ pub(super) enum Item<'t, 'a> {
 impl<'t, 'a> Cursor<'t, 'a> {
     /// The entries of this section, not those of the sections in it.
     pub(super) fn iter(self) -> impl Iterator<Item = (&'t str, Item<'t, 'a>)> {
-        let mut next = self.start;
+        let mut rest = self;
         std::iter::from_fn(move || {
-            if next >= self.end {
-                return None;
-            }
-            let (key, entry) = self.tree.entries.get(next)?;
-            let start = next + 1;
-            next = start;
-            let item = match entry {
-                Entry::Scalar(scalar) => Item::Scalar(scalar),
-                Entry::List(from, to) => Item::List(self.tree.items.get(*from..*to).unwrap_or_default()),
-                Entry::Section(end) => {
-                    next = *end;
-                    Item::Section(Cursor { tree: self.tree, start, end: *end })
-                }
-            };
-            Some((&**key, item))
+            let (key, item, next) = rest.first()?;
+            rest.start = next;
+            Some((key, item))
         })
+    }
+
+    /// The first entry, and the place behind it.
+    fn first(self) -> Option<(&'t str, Item<'t, 'a>, usize)> {
+        if self.start >= self.end {
+            return None;
+        }
+        let (key, entry) = self.tree.entries.get(self.start)?;
+        let start = self.start + 1;
+        let (item, next) = match entry {
+            Entry::Scalar(scalar) => (Item::Scalar(scalar), start),
+            Entry::List(from, to) => (Item::List(self.tree.items.get(*from..*to).unwrap_or_default()), start),
+            Entry::Section(end) => (Item::Section(Cursor { tree: self.tree, start, end: *end }), *end),
+        };
+        Some((key, item, next))
     }
 
     /// The first entry of this key.
     pub(super) fn get(self, key: &str) -> Option<Item<'t, 'a>> {
-        self.iter().find(|(own, _)| *own == key).map(|(_, item)| item)
+        let mut rest = self;
+        while let Some((own, item, next)) = rest.first() {
+            if own == key {
+                return Some(item);
+            }
+            rest.start = next;
+        }
+        None
     }
 
     /// The section of this key.

@@ -1,0 +1,22 @@
+//! The metadata text: as a tree, and as a group. What is read must hold together.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use lvm::metadata::{Section, Vg};
+use lvm::ops::Layout;
+
+fuzz_target!(|bytes: &[u8]| {
+    let text = String::from_utf8_lossy(bytes);
+    let tree = text.parse::<Section>();
+    let Ok(vg) = Vg::from_text(&text) else { return };
+    assert!(tree.is_ok(), "a group was read from a text that has no tree");
+    let usage = vg.usage();
+    assert!(usage.free() <= vg.total_extents());
+    let _ = usage.largest(&vg, Layout::Raid1 { copies: 2 });
+    for lv in &vg.lvs {
+        let _ = (vg.is_visible(lv), vg.is_partial(lv), vg.pvs_below(lv), vg.dm_uuid(lv, None));
+        for part in lv.parts() {
+            assert!(vg.lv(part.as_str()).is_some(), "{part} does not exist");
+        }
+    }
+});
