@@ -3,6 +3,7 @@
 pub mod disk;
 pub mod faulty;
 pub mod filesystem;
+pub mod fixture;
 pub mod handle;
 pub mod leaves;
 pub mod oracle;

@@ -1,24 +1,24 @@
-//! Operations end to end on a kernel with device-mapper, filesystems with data on them.
+//! Operations on thick volumes end to end on a kernel with device-mapper, with data on them.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
-
-use std::fs::File;
-use std::ops::ControlFlow;
-use std::os::unix::fs::FileExt;
-use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
 use devices::Bytes;
 use devices::loopdev::Attach;
-use lvm::dm::{Dm, WhenFull};
+use lvm::dm::Dm;
 use lvm::ops::{
-    AfterDetach, CacheMode, Content, Group, Integrity, Layout, MoveEnd, NewGroup, NewPool, NewSnapshot,
-    NewThin, NewThinSnapshot, NewVolume, OnRemove, PoolSize, Scrub, SizeRange,
+    AfterDetach, CacheMode, Content, Group, Integrity, Layout, MoveEnd, NewGroup, NewSnapshot, NewVolume,
+    OnRemove, SizeRange,
 };
 use lvm::worker::conf::Activation;
-use lvm::{DevicePath, Error, Kind, LvName, Space, Tag, VgName};
+use lvm::{DevicePath, Error, Kind, LvName, Tag, VgName};
 use rig::filesystem::{format, signatures};
-use rig::{Disk, Faulty, Handle, Mounted, device_paths, skip_unless_dm, tool, workers};
+use rig::fixture::{Fixture, fill};
+use rig::{Handle, Mounted, skip_unless_dm, tool};
+use std::fs::File;
+use std::ops::ControlFlow;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
 
 fn lv(name: &str) -> LvName {
     LvName::new(name).unwrap()
@@ -34,98 +34,6 @@ fn volume(name: &str, size: Bytes) -> NewVolume {
 
 fn kind<T: std::fmt::Debug>(result: Result<T, Error>) -> Kind {
     result.expect_err("it should have been refused").kind()
-}
-
-/// A group `v` with its disks and its handle. What is active in it is deactivated when the test ends.
-struct Fixture {
-    group: Group,
-    handle: Handle,
-    disks: Vec<Disk>,
-}
-
-impl Fixture {
-    fn new(disks: usize, size: Bytes) -> Result<Self> {
-        let disks: Vec<Disk> = (0..disks).map(|_| Disk::new(size)).collect::<Result<_>>()?;
-        let refs: Vec<&Disk> = disks.iter().collect();
-        let handle = Handle::active(&refs)?;
-        let new = NewGroup::new(VgName::new("v")?, device_paths(&refs)?);
-        let group = handle.lvm.create_group(&new)?.into_inner();
-        Ok(Self { group, handle, disks })
-    }
-
-    fn device(&self, index: usize) -> Result<DevicePath> {
-        Ok(DevicePath::new(self.disks[index].path())?)
-    }
-
-    /// Runs words as one command of the same workers, for what no operation does.
-    fn raw(&self, words: &[&str]) -> Result<Vec<String>> {
-        workers::must(self.handle.lvm.workers().context("no pool")?, words)
-    }
-}
-
-impl Drop for Fixture {
-    fn drop(&mut self) {
-        if let Err(error) = self.group.deactivate() {
-            eprintln!("deactivate: {error:#}");
-        }
-    }
-}
-
-/// A group `v` on disks that can fail.
-struct FaultyFixture {
-    group: Group,
-    // The handle's directories and the disks go after the group has been deactivated.
-    handle: Handle,
-    disks: Vec<Faulty>,
-}
-
-impl FaultyFixture {
-    fn new(disks: usize, size: Bytes) -> Result<Self> {
-        let disks: Vec<Faulty> = (0..disks).map(|_| Faulty::over(Disk::new(size)?)).collect::<Result<_>>()?;
-        let paths: Vec<DevicePath> =
-            disks.iter().map(|disk| Ok(DevicePath::new(disk.path())?)).collect::<Result<_>>()?;
-        let handle = Handle::on(paths.clone(), Activation::Udev, |builder| builder)?;
-        let group = handle.lvm.create_group(&NewGroup::new(VgName::new("v")?, paths))?.into_inner();
-        Ok(Self { group, handle, disks })
-    }
-
-    fn device(&self, index: usize) -> Result<DevicePath> {
-        Ok(DevicePath::new(self.disks[index].path())?)
-    }
-}
-
-impl Drop for FaultyFixture {
-    fn drop(&mut self) {
-        for disk in &self.disks {
-            if let Err(error) = disk.recover() {
-                eprintln!("recover: {error:#}");
-            }
-        }
-        if let Err(error) = self.group.deactivate() {
-            eprintln!("deactivate: {error:#}");
-        }
-        let _ = &self.handle;
-    }
-}
-
-fn is_active(group: &Group, name: &str) -> Result<bool> {
-    let seen = group.look()?;
-    let lv = seen.lv(name).context("no such volume")?;
-    Ok(Dm::open()?.lv_info(&seen.uuid, &lv.uuid)?.is_some())
-}
-
-/// Waits until the kernel has synchronised a RAID volume.
-fn synchronised(group: &Group, name: &str) -> Result<()> {
-    let seen = group.look()?;
-    let uuid = seen.lv(name).context("no such volume")?.uuid;
-    for _ in 0..600 {
-        let health = Dm::open()?.raid_health(&seen.uuid, &uuid)?.context("not active")?;
-        if health.is_healthy() && health.synced == health.sync_end {
-            return Ok(());
-        }
-        std::thread::sleep(std::time::Duration::from_millis(200));
-    }
-    anyhow::bail!("{name} was not in step after two minutes")
 }
 
 #[test]
@@ -271,53 +179,6 @@ fn raid_10_carries_data_and_grows() -> Result<()> {
     a_layout_carries_data(Layout::Raid10 { copies: 2, stripes: 2, stripe_size: STRIPE }, Integrity::None)
 }
 
-/// RAID-01: a dead leg shows in the kernel's health and not in the percentage; back again it is refreshed, lost for
-/// good it is replaced, and the data are there throughout.
-#[test]
-fn a_raid_volume_survives_a_lost_leg_is_refreshed_and_repaired() -> Result<()> {
-    if skip_unless_dm() {
-        return Ok(());
-    }
-    let fixture = FaultyFixture::new(3, Bytes::mib(200))?;
-    let group = &fixture.group;
-    let new = volume("m", Bytes::mib(64))
-        .layout(Layout::Raid1 { copies: 2 })
-        .on(fixture.device(0)?)
-        .on(fixture.device(1)?);
-    let made = group.create_volume(&new)?.into_inner();
-    synchronised(group, "m")?;
-    format("ext4", &made.device)?;
-    let mounted = Mounted::new("ext4", &made.device)?;
-    mounted.write("first", 8)?;
-    assert!(!group.repair_volume(&lv("m"), &[])?.is_made());
-
-    fixture.disks[1].fail()?;
-    mounted.write("second", 8)?;
-    let seen = group.look()?;
-    let health = Dm::open()?.raid_health(&seen.uuid, &made.uuid)?.context("not active")?;
-    assert_eq!(health.failed_legs(), [1]);
-    assert_eq!(health.synced, health.sync_end, "the percentage does not tell");
-    fixture.disks[1].recover()?;
-    group.refresh_volume(&lv("m"))?;
-    synchronised(group, "m")?;
-    mounted.check("first", 8)?;
-
-    fixture.disks[0].fail()?;
-    mounted.write("third", 8)?;
-    let repaired = group.repair_volume(&lv("m"), &[fixture.device(2)?])?;
-    assert!(repaired.is_made());
-    synchronised(group, "m")?;
-    mounted.check("first", 8)?;
-    mounted.check("second", 8)?;
-    mounted.check("third", 8)?;
-    // Nothing lies on the lost disk any more, so the group can do without it.
-    assert_eq!(kind(group.create_volume(&volume("x", Bytes::mib(4)))), Kind::MissingPv);
-    assert!(group.forget_missing()?.is_made());
-    assert!(group.create_volume(&volume("x", Bytes::mib(4)))?.is_made());
-    group.scrub_volume(&lv("m"), Scrub::Check)?;
-    mounted.unmount()
-}
-
 /// A PV is emptied while its volume is in use, a move that is given up leaves everything in place, and the extents
 /// end on the other PV.
 #[test]
@@ -353,264 +214,6 @@ fn extents_move_to_another_disk_while_they_are_in_use() -> Result<()> {
     assert_eq!(nothing, MoveEnd::Nothing);
     assert!(group.reduce(&from)?.is_made());
     mounted.unmount()
-}
-
-#[test]
-fn thin_volumes_snapshots_and_clones_share_a_pool() -> Result<()> {
-    if skip_unless_dm() {
-        return Ok(());
-    }
-    let fixture = Fixture::new(1, Bytes::gib(1))?;
-    let group = &fixture.group;
-    let pool = NewPool::new(lv("pool"), PoolSize::Data(at_least(Bytes::mib(400))));
-    assert!(group.create_pool(&pool)?.is_made());
-    assert!(!group.create_pool(&pool)?.is_made());
-    // Larger than the pool: the size is virtual.
-    let new = NewThin::new(lv("pool"), lv("db"), at_least(Bytes::gib(2)));
-    let made = group.create_thin(&new)?.into_inner();
-    assert_eq!((made.size, &made.tags[..]), (Bytes::gib(2), &[Tag::new(lvm::ops::FS_NEW)?][..]));
-    assert!(!group.create_thin(&new)?.is_made());
-    format("ext4", &made.device)?;
-    let _ =
-        group.tag_volume(&lv("db"), &[Tag::new("gabion.dev/fs=ext4")?], &[Tag::new(lvm::ops::FS_NEW)?])?;
-    let mounted = Mounted::new("ext4", &made.device)?;
-    mounted.write("old", 20)?;
-    let snapshot = group.snapshot_thin(&NewThinSnapshot::new(lv("db"), lv("cut")))?.into_inner();
-    assert_eq!(snapshot.tags, [Tag::new("gabion.dev/fs=ext4")?]);
-    assert!(!is_active(group, "cut")?, "a snapshot to keep is not activated");
-    mounted.write("new", 20)?;
-
-    // A clone of the snapshot, larger than it (SNAP-03).
-    let clone = NewThinSnapshot::clone_of(lv("cut"), lv("clone"), at_least(Bytes::mib(2500)));
-    let clone = group.snapshot_thin(&clone)?.into_inner();
-    assert_eq!(clone.size, Bytes::mib(2500));
-    tool::run("e2fsck", ["-fp", &clone.device.display().to_string()])?;
-    tool::run("resize2fs", [&clone.device])?;
-    let cloned = Mounted::new("ext4", &clone.device)?;
-    cloned.check("old", 20)?;
-    ensure!(!cloned.has("new"), "the snapshot changed after the cut");
-    let free = tool::run("df", ["--output=size", "-BM", &cloned.path().display().to_string()])?;
-    let size: u64 = free.split_whitespace().last().context("df")?.trim_end_matches('M').parse()?;
-    assert!(size > 2200, "{size} MiB");
-    cloned.unmount()?;
-
-    // Restoring needs the origin closed, uses the snapshot up, and brings the old content back.
-    assert_eq!(kind(group.restore_snapshot(&lv("cut"))), Kind::InUse);
-    mounted.unmount()?;
-    let keep = NewThinSnapshot::new(lv("cut"), lv("kept"));
-    assert!(group.snapshot_thin(&keep)?.is_made());
-    let restored = group.restore_snapshot(&lv("cut"))?;
-    assert_eq!(restored.name, lv("db"));
-    assert_eq!(kind(group.restore_snapshot(&lv("cut"))), Kind::NotFound);
-    let _ = group.activate_volume(&lv("db"))?;
-    let mounted = Mounted::new("ext4", &restored.device)?;
-    mounted.check("old", 20)?;
-    ensure!(!mounted.has("new"), "the restored volume has what was written after the cut");
-    mounted.unmount()?;
-
-    // SNAP-05: the source goes first, and its snapshots live on.
-    assert_eq!(kind(group.remove_volume(&lv("pool"), OnRemove::Keep)), Kind::InUse);
-    assert!(group.remove_volume(&lv("db"), OnRemove::Keep)?.is_made());
-    assert!(group.activate_volume(&lv("kept"))?.is_made());
-    let kept = Mounted::new("ext4", &group.volume(&lv("kept"))?.device)?;
-    kept.check("old", 20)?;
-    kept.unmount()?;
-    for name in ["kept", "clone"] {
-        assert!(group.remove_volume(&lv(name), OnRemove::Keep)?.is_made());
-    }
-    assert_eq!(group.look()?.visible_lvs().count(), 1);
-    assert!(group.remove_volume(&lv("pool"), OnRemove::Keep)?.is_made());
-    assert_eq!(group.look()?.lvs.len(), 0);
-    Ok(())
-}
-
-#[test]
-fn a_pool_on_raid_legs_grows_and_survives_a_lost_disk() -> Result<()> {
-    if skip_unless_dm() {
-        return Ok(());
-    }
-    let fixture = FaultyFixture::new(3, Bytes::mib(500))?;
-    let group = &fixture.group;
-    let pool = NewPool::new(lv("pool"), PoolSize::Data(at_least(Bytes::mib(100))))
-        .layout(Layout::Raid1 { copies: 2 })
-        .tag(Tag::new("gabion")?)
-        .on(fixture.device(0)?)
-        .on(fixture.device(1)?);
-    let made = group.create_pool(&pool)?.into_inner();
-    assert_eq!(made.tags, [Tag::new("gabion")?]);
-    assert!(!group.create_pool(&pool)?.is_made());
-    let seen = group.look()?;
-    for part in ["pool_tdata", "pool_tmeta"] {
-        assert!(seen.lv(part).is_some_and(|part| part.as_raid().is_some()), "{part} is not RAID");
-    }
-    assert!(seen.pool_metadata_spare().is_some());
-    assert!(seen.lvs.iter().all(|lv| !lv.has_tag(lvm::ops::CREATING)), "{:?}", seen.lvs);
-    let thin = group.create_thin(&NewThin::new(lv("pool"), lv("t"), at_least(Bytes::mib(80))))?.into_inner();
-    format("ext4", &thin.device)?;
-    let mounted = Mounted::new("ext4", &thin.device)?;
-    mounted.write("first", 20)?;
-    let devices = [fixture.device(0)?, fixture.device(1)?];
-    let grown = group.extend_pool(&lv("pool"), PoolSize::Data(at_least(Bytes::mib(160))), &devices)?;
-    assert!(grown.is_made());
-    assert_eq!(grown.get().size, Bytes::mib(160));
-    assert!(group.extend_pool_metadata(&lv("pool"), Bytes::mib(8))?.is_made());
-    assert!(!group.extend_pool_metadata(&lv("pool"), Bytes::mib(8))?.is_made());
-    synchronised(group, "pool_tdata")?;
-    synchronised(group, "pool_tmeta")?;
-
-    fixture.disks[1].fail()?;
-    mounted.write("second", 20)?;
-    assert!(group.repair_volume(&lv("pool"), &[fixture.device(2)?])?.is_made());
-    synchronised(group, "pool_tdata")?;
-    synchronised(group, "pool_tmeta")?;
-    mounted.check("first", 20)?;
-    mounted.check("second", 20)?;
-    mounted.unmount()
-}
-
-/// THIN-03: a full pool refuses what is new, and takes it again after it has grown.
-#[test]
-fn a_full_pool_refuses_new_volumes_until_it_has_grown() -> Result<()> {
-    if skip_unless_dm() {
-        return Ok(());
-    }
-    let fixture = Fixture::new(1, Bytes::mib(400))?;
-    let group = &fixture.group;
-    let pool = NewPool::new(lv("pool"), PoolSize::Data(at_least(Bytes::mib(64)))).when_full(WhenFull::Error);
-    let _ = group.create_pool(&pool)?;
-    let new = |name| NewThin::new(lv("pool"), lv(name), at_least(Bytes::mib(200)));
-    let made = group.create_thin(&new("a"))?.into_inner();
-    let filled = fill(&made.device, 200);
-    assert!(filled < 200, "a pool of 64 MiB took {filled} MiB");
-    let seqno = group.look()?.seqno;
-    assert_eq!(kind(group.create_thin(&new("b"))), Kind::NoSpace(Space::Data));
-    let snapshot = NewThinSnapshot::new(lv("a"), lv("cut"));
-    assert_eq!(kind(group.snapshot_thin(&snapshot)), Kind::NoSpace(Space::Data));
-    assert_eq!(group.look()?.seqno, seqno);
-    assert!(group.extend_pool(&lv("pool"), PoolSize::Data(at_least(Bytes::mib(128))), &[])?.is_made());
-    assert!(group.create_thin(&new("b"))?.is_made());
-    assert!(group.snapshot_thin(&snapshot)?.is_made());
-    Ok(())
-}
-
-/// Writes up to so many MiB and returns how many went through.
-fn fill(device: &Path, mib: u64) -> u64 {
-    let Ok(file) = File::options().write(true).open(device) else { return 0 };
-    let block = vec![0xa5; 1 << 20];
-    (0..mib)
-        .take_while(|at| file.write_all_at(&block, at << 20).and_then(|()| file.sync_data()).is_ok())
-        .count() as u64
-}
-
-/// THIN-05: with disagreeing transaction ids nothing is changed, and other pools work.
-#[test]
-fn a_pool_with_a_wrong_transaction_id_is_left_alone() -> Result<()> {
-    if skip_unless_dm() {
-        return Ok(());
-    }
-    let fixture = Fixture::new(1, Bytes::mib(600))?;
-    let group = &fixture.group;
-    for name in ["bad", "good"] {
-        let _ = group.create_pool(&NewPool::new(lv(name), PoolSize::Data(at_least(Bytes::mib(64)))))?;
-    }
-    for name in ["a", "b"] {
-        let _ = group.create_thin(&NewThin::new(lv("bad"), lv(name), at_least(Bytes::mib(64))))?;
-    }
-    group.deactivate()?;
-    let backup = fixture.handle.workers().path("edited");
-    let file = backup.display().to_string();
-    fixture.raw(&["vgcfgbackup", "-f", &file, "v"])?;
-    let text = std::fs::read_to_string(&backup)?;
-    let edited = text.replacen("transaction_id = 2\n", "transaction_id = 0\n", 1);
-    assert_ne!(text, edited);
-    std::fs::write(&backup, edited)?;
-    fixture.raw(&["vgcfgrestore", "--force", "-f", &file, "v"])?;
-    let seqno = group.look()?.seqno;
-    let new = NewThin::new(lv("bad"), lv("c"), at_least(Bytes::mib(64)));
-    for _ in 0..3 {
-        let error = group.create_thin(&new).expect_err("the ids disagree");
-        assert_eq!(error.kind(), Kind::Inconsistent, "{error:#}");
-        let text = format!("{error:#}");
-        assert!(text.contains('2') && text.contains('0'), "{text}");
-    }
-    assert_eq!(group.look()?.seqno, seqno);
-    assert!(group.create_thin(&NewThin::new(lv("good"), lv("d"), at_least(Bytes::mib(64))))?.is_made());
-    Ok(())
-}
-
-/// THIN-07: a share of the group is reached once and then settles; THIN-01: a pool that takes the whole group still
-/// takes volumes.
-#[test]
-fn a_pool_sized_as_a_share_settles() -> Result<()> {
-    if skip_unless_dm() {
-        return Ok(());
-    }
-    for percent in [60, 99, 100] {
-        let fixture = Fixture::new(1, Bytes::gib(1))?;
-        let group = &fixture.group;
-        let pool = NewPool::new(lv("pool"), PoolSize::Share(percent));
-        assert!(group.create_pool(&pool)?.is_made(), "{percent}");
-        let seen = group.look()?;
-        let taken = seen.total_extents().get() - seen.free_extents().get();
-        let share = seen.total_extents().get() * u64::from(percent) / 100;
-        assert!(taken <= share && taken + 1 >= share, "{percent}: {taken} of {share}");
-        for _ in 0..20 {
-            assert!(!group.create_pool(&pool)?.is_made());
-            assert!(!group.extend_pool(&lv("pool"), PoolSize::Share(percent), &[])?.is_made());
-        }
-        assert_eq!(group.look()?.seqno, seen.seqno);
-        let thin = NewThin::new(lv("pool"), lv("t"), at_least(Bytes::gib(5)));
-        assert!(group.create_thin(&thin)?.is_made());
-        assert!(group.remove_volume(&lv("t"), OnRemove::Keep)?.is_made());
-    }
-    Ok(())
-}
-
-/// THIN-09: a pool goes up and down under udev many times.
-#[test]
-fn a_pool_is_activated_and_deactivated_again_and_again() -> Result<()> {
-    if skip_unless_dm() {
-        return Ok(());
-    }
-    let fixture = Fixture::new(1, Bytes::mib(300))?;
-    let group = &fixture.group;
-    let _ = group.create_pool(&NewPool::new(lv("pool"), PoolSize::Data(at_least(Bytes::mib(64)))))?;
-    let _ = group.create_thin(&NewThin::new(lv("pool"), lv("t"), at_least(Bytes::mib(64))))?;
-    for round in 0..15 {
-        group.deactivate().with_context(|| format!("round {round}"))?;
-        assert_eq!(Dm::open()?.vg_devices(&group.uuid())?.len(), 0, "round {round}");
-        group.activate().with_context(|| format!("round {round}"))?;
-        assert!(is_active(group, "t")?, "round {round}");
-    }
-    Ok(())
-}
-
-/// A device that the pool has already under a new volume's number is found out and handed to nobody.
-#[test]
-fn old_data_under_a_new_thin_number_are_never_handed_out() -> Result<()> {
-    if skip_unless_dm() {
-        return Ok(());
-    }
-    let fixture = Fixture::new(1, Bytes::mib(300))?;
-    let group = &fixture.group;
-    let _ = group.create_pool(&NewPool::new(lv("pool"), PoolSize::Data(at_least(Bytes::mib(64)))))?;
-    let _ = group.create_thin(&NewThin::new(lv("pool"), lv("first"), at_least(Bytes::mib(16))))?;
-    // What a restored backup of the metadata leaves: a device in the pool that the group does not know.
-    tool::run("dmsetup", ["message", "v-pool-tpool", "0", "create_thin 2"])?;
-    tool::run("dmsetup", ["create", "stale", "--table", "0 32768 thin /dev/mapper/v-pool-tpool 2"])?;
-    File::options().write(true).open("/dev/mapper/stale")?.write_all_at(b"secret of another tenant", 0)?;
-    tool::run("sync", ["/dev/mapper/stale"])?;
-    tool::run("dmsetup", ["remove", "--retry", "stale"])?;
-    let new = NewThin::new(lv("pool"), lv("second"), at_least(Bytes::mib(16)));
-    let error = group.create_thin(&new).expect_err("the number is taken");
-    assert_eq!(error.kind(), Kind::Inconsistent, "{error:#}");
-    assert!(!is_active(group, "second")?);
-    let kept = group.volume(&lv("second"))?;
-    assert_eq!(kept.tags, [Tag::new(lvm::ops::STALE)?]);
-    assert_eq!(group.remove_unfinished()?, []);
-    // Another name gets another number, and is blank.
-    assert!(group.create_thin(&NewThin::new(lv("pool"), lv("third"), at_least(Bytes::mib(16))))?.is_made());
-    Ok(())
 }
 
 #[test]
@@ -666,66 +269,6 @@ fn a_kernel_without_dm_snapshot_is_told_by_name() -> Result<()> {
     assert_eq!(group.look()?.lvs.len(), 1);
     assert!(group.snapshot(&NewSnapshot::new(lv("db"), lv("cut"), at_least(Bytes::mib(20))))?.is_made());
     Ok(())
-}
-
-/// LVM-23: after a start everything comes up, kept snapshots among them, and a lost disk keeps no other volume down.
-#[test]
-fn a_group_comes_up_as_far_as_its_disks_allow() -> Result<()> {
-    if skip_unless_dm() {
-        return Ok(());
-    }
-    let fixture = FaultyFixture::new(2, Bytes::mib(300))?;
-    let group = &fixture.group;
-    let healthy = volume("healthy", Bytes::mib(20)).on(fixture.device(0)?);
-    let lost = volume("lost", Bytes::mib(20)).on(fixture.device(1)?);
-    let _ = (group.create_volume(&healthy)?, group.create_volume(&lost)?);
-    let pool = NewPool::new(lv("pool"), PoolSize::Data(at_least(Bytes::mib(64)))).on(fixture.device(0)?);
-    let _ = group.create_pool(&pool)?;
-    let _ = group.create_thin(&NewThin::new(lv("pool"), lv("t"), at_least(Bytes::mib(32))))?;
-    let _ = group.snapshot_thin(&NewThinSnapshot::new(lv("t"), lv("cut")))?;
-    group.deactivate()?;
-    group.activate()?;
-    for name in ["healthy", "lost", "t", "cut"] {
-        assert!(is_active(group, name)?, "{name}");
-    }
-    group.deactivate()?;
-    fixture.disks[1].fail()?;
-    assert_eq!(kind(group.activate()), Kind::MissingPv);
-    for (name, active) in [("healthy", true), ("t", true), ("cut", true), ("lost", false)] {
-        assert_eq!(is_active(group, name)?, active, "{name}");
-    }
-    assert_eq!(kind(group.create_volume(&volume("x", Bytes::mib(4)))), Kind::MissingPv);
-    fixture.disks[1].recover()?;
-    group.activate()?;
-    assert!(is_active(group, "lost")?);
-    Ok(())
-}
-
-/// LVM-25: a volume over a disk that was gone for a while works again once it is refreshed.
-#[test]
-fn a_volume_works_again_after_its_disk_came_back() -> Result<()> {
-    if skip_unless_dm() {
-        return Ok(());
-    }
-    let fixture = FaultyFixture::new(1, Bytes::mib(200))?;
-    let group = &fixture.group;
-    let made = group.create_volume(&volume("db", Bytes::mib(64)))?.into_inner();
-    format("ext4", &made.device)?;
-    let mounted = Mounted::new("ext4", &made.device)?;
-    mounted.write("before", 8)?;
-    mounted.unmount()?;
-    fixture.disks[0].fail()?;
-    assert!(Mounted::new("ext4", &made.device).is_err());
-    fixture.disks[0].recover()?;
-    group.refresh_volume(&lv("db"))?;
-    let mounted = Mounted::new("ext4", &made.device)?;
-    mounted.check("before", 8)?;
-    mounted.unmount()?;
-    assert!(group.deactivate_volume(&lv("db"))?.is_made());
-    assert!(group.activate_volume(&lv("db"))?.is_made());
-    let mounted = Mounted::new("ext4", &made.device)?;
-    mounted.check("before", 8)?;
-    mounted.unmount()
 }
 
 /// FS-09: a guest's own group inside a volume is neither seen nor in the way.
@@ -799,28 +342,6 @@ fn caches_are_put_on_changed_and_taken_off_with_the_data_in_place() -> Result<()
     mounted.unmount()?;
     assert_eq!(group.look()?.visible_lvs().count(), 1);
     Ok(())
-}
-
-#[test]
-fn a_pools_metadata_are_rewritten_into_the_spare() -> Result<()> {
-    if skip_unless_dm() {
-        return Ok(());
-    }
-    let fixture = Fixture::new(1, Bytes::mib(400))?;
-    let group = &fixture.group;
-    let _ = group.create_pool(&NewPool::new(lv("pool"), PoolSize::Data(at_least(Bytes::mib(64)))))?;
-    let made = group.create_thin(&NewThin::new(lv("pool"), lv("t"), at_least(Bytes::mib(64))))?.into_inner();
-    format("ext4", &made.device)?;
-    let mounted = Mounted::new("ext4", &made.device)?;
-    mounted.write("data", 10)?;
-    assert_eq!(kind(group.repair_pool(&lv("pool"))), Kind::InUse);
-    mounted.unmount()?;
-    group.deactivate()?;
-    group.repair_pool(&lv("pool"))?;
-    group.activate()?;
-    let mounted = Mounted::new("ext4", &made.device)?;
-    mounted.check("data", 10)?;
-    mounted.unmount()
 }
 
 #[test]

@@ -41,7 +41,8 @@ pub use snapshot::NewSnapshot;
 pub use thin::{ActivationSkip, NewThin, NewThinSnapshot, STALE};
 pub use volume::{Content, NewVolume, Volume};
 
-/// The tag of what is not complete yet.
+/// The tag of what is not complete yet. It counts on volumes that users see: LVM copies it to the hidden metadata volumes
+/// of RAID legs, and leaves it there.
 pub const CREATING: &str = "gabion.dev/creating";
 /// The tag of a volume that was made to become a part of another one. While users see such a volume it is not complete;
 /// as the part that it became it keeps the tag, since LVM does not change tags of a pool's metadata.

@@ -2,10 +2,10 @@
 
 use super::seen::{Need, Seen};
 use super::{Change, Group};
-use crate::command::Repair;
+use crate::command::{PoolMetadataExtend, Repair};
 use crate::dm::Dm;
 use crate::metadata::Lv;
-use crate::{DevicePath, Error, Kind, LvName};
+use crate::{DevicePath, Error, Extents, Kind, LvName};
 
 impl Group {
     /// Replaces the failed legs of a RAID volume, or of the data and metadata of a pool on RAID legs, by new ones on
@@ -37,6 +37,44 @@ impl Group {
             }
         }
         Ok(change)
+    }
+
+    /// Makes the spare for repairing pools' metadata again, on the PVs named or on any, where the group has none or lost
+    /// it with a PV. LVM makes one only when it grows a pool's metadata, so those of the pool with the largest ones
+    /// grow by one extent. A group without pools needs none.
+    ///
+    /// # Errors
+    ///
+    /// [`Kind::NoSpace`]; [`Kind::Unsupported`], [`Kind::Foreign`], [`Kind::Busy`], and what LVM itself says;
+    /// [`Kind::MissingPv`] where another volume than the spare lies on a missing PV.
+    pub fn remake_spare(&self, on: &[DevicePath]) -> Result<Change, Error> {
+        let tried = format!("make the pool spare of group {} again", self.label());
+        self.needs_kernel(&tried)?;
+        let mut seen = Seen::of(&self.lvm, self.uuid, Need::Ours, &tried)?;
+        if let Some(spare) = seen.vg().pool_metadata_spare() {
+            if !seen.vg().is_partial(spare) {
+                return Ok(Change::Already(()));
+            }
+            self.remove_one(&seen, &spare.name, &tried)?;
+            seen = Seen::of(&self.lvm, self.uuid, Need::Ours, &tried)?;
+        }
+        let metadata = |pool: &Lv| {
+            let part = pool.as_thin_pool().and_then(|pool| seen.vg().lv(pool.metadata.as_str()));
+            part.map_or(0, |part| part.extents().get())
+        };
+        let Some(pool) = seen.vg().thin_pools().max_by_key(|pool| metadata(pool)) else {
+            return Ok(Change::Already(()));
+        };
+        // With a PV missing LVM extends nothing; this one held nothing but the spare, or the call fails.
+        let _ = self.forget_missing()?;
+        let size = seen.sectors(Extents::new(metadata(pool).saturating_add(1)), &tried)?;
+        let devices = seen.resolve(on, &tried)?;
+        self.run(
+            &seen,
+            &tried,
+            &PoolMetadataExtend { pool: seen.target(&pool.name), size, devices: &devices },
+        )?;
+        Ok(Change::Made(()))
     }
 
     /// Rewrites a thin pool's metadata into the group's spare, leaving out what is damaged. The pool and everything

@@ -54,7 +54,9 @@ fn metadata_fill(vg: &Vg, subject: &str) -> Option<Finding> {
 }
 
 fn unfinished(vg: &Vg, subject: &str) -> Option<Finding> {
-    let names: Vec<&str> = vg.lvs_by_tag(CREATING).map(|lv| lv.name.as_str()).collect();
+    // The legs' metadata of a RAID volume keep the tag for good: LVM copies it there and does not take it off.
+    let names: Vec<&str> =
+        vg.lvs_by_tag(CREATING).filter(|lv| vg.is_visible(lv)).map(|lv| lv.name.as_str()).collect();
     if names.is_empty() {
         return None;
     }

@@ -1,0 +1,234 @@
+//! Operations on thin pools and volumes end to end on a kernel with device-mapper, with data on them.
+
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+use anyhow::{Context, Result, ensure};
+use devices::Bytes;
+use lvm::dm::WhenFull;
+use lvm::ops::{NewPool, NewThin, NewThinSnapshot, OnRemove, PoolSize, SizeRange};
+use lvm::{Error, Kind, LvName, Space, Tag};
+use rig::filesystem::format;
+use rig::fixture::{Fixture, fill, is_active};
+use rig::{Mounted, skip_unless_dm, tool};
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+
+fn lv(name: &str) -> LvName {
+    LvName::new(name).unwrap()
+}
+
+fn at_least(size: Bytes) -> SizeRange {
+    SizeRange::at_least(size)
+}
+
+fn kind<T: std::fmt::Debug>(result: Result<T, Error>) -> Kind {
+    result.expect_err("it should have been refused").kind()
+}
+
+#[test]
+fn thin_volumes_snapshots_and_clones_share_a_pool() -> Result<()> {
+    if skip_unless_dm() {
+        return Ok(());
+    }
+    let fixture = Fixture::new(1, Bytes::gib(1))?;
+    let group = &fixture.group;
+    let pool = NewPool::new(lv("pool"), PoolSize::Data(at_least(Bytes::mib(400))));
+    assert!(group.create_pool(&pool)?.is_made());
+    assert!(!group.create_pool(&pool)?.is_made());
+    // Larger than the pool: the size is virtual.
+    let new = NewThin::new(lv("pool"), lv("db"), at_least(Bytes::gib(2)));
+    let made = group.create_thin(&new)?.into_inner();
+    assert_eq!((made.size, &made.tags[..]), (Bytes::gib(2), &[Tag::new(lvm::ops::FS_NEW)?][..]));
+    assert!(!group.create_thin(&new)?.is_made());
+    format("ext4", &made.device)?;
+    let _ =
+        group.tag_volume(&lv("db"), &[Tag::new("gabion.dev/fs=ext4")?], &[Tag::new(lvm::ops::FS_NEW)?])?;
+    let mounted = Mounted::new("ext4", &made.device)?;
+    mounted.write("old", 20)?;
+    let snapshot = group.snapshot_thin(&NewThinSnapshot::new(lv("db"), lv("cut")))?.into_inner();
+    assert_eq!(snapshot.tags, [Tag::new("gabion.dev/fs=ext4")?]);
+    assert!(!is_active(group, "cut")?, "a snapshot to keep is not activated");
+    mounted.write("new", 20)?;
+
+    // A clone of the snapshot, larger than it (SNAP-03).
+    let clone = NewThinSnapshot::clone_of(lv("cut"), lv("clone"), at_least(Bytes::mib(2500)));
+    let clone = group.snapshot_thin(&clone)?.into_inner();
+    assert_eq!(clone.size, Bytes::mib(2500));
+    tool::run("e2fsck", ["-fp", &clone.device.display().to_string()])?;
+    tool::run("resize2fs", [&clone.device])?;
+    let cloned = Mounted::new("ext4", &clone.device)?;
+    cloned.check("old", 20)?;
+    ensure!(!cloned.has("new"), "the snapshot changed after the cut");
+    let free = tool::run("df", ["--output=size", "-BM", &cloned.path().display().to_string()])?;
+    let size: u64 = free.split_whitespace().last().context("df")?.trim_end_matches('M').parse()?;
+    assert!(size > 2200, "{size} MiB");
+    cloned.unmount()?;
+
+    // Restoring needs the origin closed, uses the snapshot up, and brings the old content back.
+    assert_eq!(kind(group.restore_snapshot(&lv("cut"))), Kind::InUse);
+    mounted.unmount()?;
+    let keep = NewThinSnapshot::new(lv("cut"), lv("kept"));
+    assert!(group.snapshot_thin(&keep)?.is_made());
+    let restored = group.restore_snapshot(&lv("cut"))?;
+    assert_eq!(restored.name, lv("db"));
+    assert_eq!(kind(group.restore_snapshot(&lv("cut"))), Kind::NotFound);
+    let _ = group.activate_volume(&lv("db"))?;
+    let mounted = Mounted::new("ext4", &restored.device)?;
+    mounted.check("old", 20)?;
+    ensure!(!mounted.has("new"), "the restored volume has what was written after the cut");
+    mounted.unmount()?;
+
+    // SNAP-05: the source goes first, and its snapshots live on.
+    assert_eq!(kind(group.remove_volume(&lv("pool"), OnRemove::Keep)), Kind::InUse);
+    assert!(group.remove_volume(&lv("db"), OnRemove::Keep)?.is_made());
+    assert!(group.activate_volume(&lv("kept"))?.is_made());
+    let kept = Mounted::new("ext4", &group.volume(&lv("kept"))?.device)?;
+    kept.check("old", 20)?;
+    kept.unmount()?;
+    for name in ["kept", "clone"] {
+        assert!(group.remove_volume(&lv(name), OnRemove::Keep)?.is_made());
+    }
+    assert_eq!(group.look()?.visible_lvs().count(), 1);
+    assert!(group.remove_volume(&lv("pool"), OnRemove::Keep)?.is_made());
+    assert_eq!(group.look()?.lvs.len(), 0);
+    Ok(())
+}
+
+/// THIN-03: a full pool refuses what is new, and takes it again after it has grown.
+#[test]
+fn a_full_pool_refuses_new_volumes_until_it_has_grown() -> Result<()> {
+    if skip_unless_dm() {
+        return Ok(());
+    }
+    let fixture = Fixture::new(1, Bytes::mib(400))?;
+    let group = &fixture.group;
+    let pool = NewPool::new(lv("pool"), PoolSize::Data(at_least(Bytes::mib(64)))).when_full(WhenFull::Error);
+    let _ = group.create_pool(&pool)?;
+    let new = |name| NewThin::new(lv("pool"), lv(name), at_least(Bytes::mib(200)));
+    let made = group.create_thin(&new("a"))?.into_inner();
+    let filled = fill(&made.device, 200);
+    assert!(filled < 200, "a pool of 64 MiB took {filled} MiB");
+    let seqno = group.look()?.seqno;
+    assert_eq!(kind(group.create_thin(&new("b"))), Kind::NoSpace(Space::Data));
+    let snapshot = NewThinSnapshot::new(lv("a"), lv("cut"));
+    assert_eq!(kind(group.snapshot_thin(&snapshot)), Kind::NoSpace(Space::Data));
+    assert_eq!(group.look()?.seqno, seqno);
+    assert!(group.extend_pool(&lv("pool"), PoolSize::Data(at_least(Bytes::mib(128))), &[])?.is_made());
+    assert!(group.create_thin(&new("b"))?.is_made());
+    assert!(group.snapshot_thin(&snapshot)?.is_made());
+    Ok(())
+}
+
+/// THIN-05: with disagreeing transaction ids nothing is changed, and other pools work.
+#[test]
+fn a_pool_with_a_wrong_transaction_id_is_left_alone() -> Result<()> {
+    if skip_unless_dm() {
+        return Ok(());
+    }
+    let fixture = Fixture::new(1, Bytes::mib(600))?;
+    let group = &fixture.group;
+    for name in ["bad", "good"] {
+        let _ = group.create_pool(&NewPool::new(lv(name), PoolSize::Data(at_least(Bytes::mib(64)))))?;
+    }
+    for name in ["a", "b"] {
+        let _ = group.create_thin(&NewThin::new(lv("bad"), lv(name), at_least(Bytes::mib(64))))?;
+    }
+    group.deactivate()?;
+    let backup = fixture.handle.workers().path("edited");
+    let file = backup.display().to_string();
+    fixture.raw(&["vgcfgbackup", "-f", &file, "v"])?;
+    let text = std::fs::read_to_string(&backup)?;
+    let edited = text.replacen("transaction_id = 2\n", "transaction_id = 0\n", 1);
+    assert_ne!(text, edited);
+    std::fs::write(&backup, edited)?;
+    fixture.raw(&["vgcfgrestore", "--force", "-f", &file, "v"])?;
+    let seqno = group.look()?.seqno;
+    let new = NewThin::new(lv("bad"), lv("c"), at_least(Bytes::mib(64)));
+    for _ in 0..3 {
+        let error = group.create_thin(&new).expect_err("the ids disagree");
+        assert_eq!(error.kind(), Kind::Inconsistent, "{error:#}");
+        let text = format!("{error:#}");
+        assert!(text.contains('2') && text.contains('0'), "{text}");
+    }
+    assert_eq!(group.look()?.seqno, seqno);
+    assert!(group.create_thin(&NewThin::new(lv("good"), lv("d"), at_least(Bytes::mib(64))))?.is_made());
+    Ok(())
+}
+
+/// THIN-07: a share of the group is reached once and then settles; THIN-01: a pool that takes the whole group still
+/// takes volumes.
+#[test]
+fn a_pool_sized_as_a_share_settles() -> Result<()> {
+    if skip_unless_dm() {
+        return Ok(());
+    }
+    for percent in [60, 99, 100] {
+        let fixture = Fixture::new(1, Bytes::gib(1))?;
+        let group = &fixture.group;
+        let pool = NewPool::new(lv("pool"), PoolSize::Share(percent));
+        assert!(group.create_pool(&pool)?.is_made(), "{percent}");
+        let seen = group.look()?;
+        let taken = seen.total_extents().get() - seen.free_extents().get();
+        let share = seen.total_extents().get() * u64::from(percent) / 100;
+        assert!(taken <= share && taken + 1 >= share, "{percent}: {taken} of {share}");
+        for _ in 0..20 {
+            assert!(!group.create_pool(&pool)?.is_made());
+            assert!(!group.extend_pool(&lv("pool"), PoolSize::Share(percent), &[])?.is_made());
+        }
+        assert_eq!(group.look()?.seqno, seen.seqno);
+        let thin = NewThin::new(lv("pool"), lv("t"), at_least(Bytes::gib(5)));
+        assert!(group.create_thin(&thin)?.is_made());
+        assert!(group.remove_volume(&lv("t"), OnRemove::Keep)?.is_made());
+    }
+    Ok(())
+}
+
+/// A device that the pool has already under a new volume's number is found out and handed to nobody.
+#[test]
+fn old_data_under_a_new_thin_number_are_never_handed_out() -> Result<()> {
+    if skip_unless_dm() {
+        return Ok(());
+    }
+    let fixture = Fixture::new(1, Bytes::mib(300))?;
+    let group = &fixture.group;
+    let _ = group.create_pool(&NewPool::new(lv("pool"), PoolSize::Data(at_least(Bytes::mib(64)))))?;
+    let _ = group.create_thin(&NewThin::new(lv("pool"), lv("first"), at_least(Bytes::mib(16))))?;
+    // What a restored backup of the metadata leaves: a device in the pool that the group does not know.
+    tool::run("dmsetup", ["message", "v-pool-tpool", "0", "create_thin 2"])?;
+    tool::run("dmsetup", ["create", "stale", "--table", "0 32768 thin /dev/mapper/v-pool-tpool 2"])?;
+    File::options().write(true).open("/dev/mapper/stale")?.write_all_at(b"secret of another tenant", 0)?;
+    tool::run("sync", ["/dev/mapper/stale"])?;
+    tool::run("dmsetup", ["remove", "--retry", "stale"])?;
+    let new = NewThin::new(lv("pool"), lv("second"), at_least(Bytes::mib(16)));
+    let error = group.create_thin(&new).expect_err("the number is taken");
+    assert_eq!(error.kind(), Kind::Inconsistent, "{error:#}");
+    assert!(!is_active(group, "second")?);
+    let kept = group.volume(&lv("second"))?;
+    assert_eq!(kept.tags, [Tag::new(lvm::ops::STALE)?]);
+    assert_eq!(group.remove_unfinished()?, []);
+    // Another name gets another number, and is blank.
+    assert!(group.create_thin(&NewThin::new(lv("pool"), lv("third"), at_least(Bytes::mib(16))))?.is_made());
+    Ok(())
+}
+
+#[test]
+fn a_pools_metadata_are_rewritten_into_the_spare() -> Result<()> {
+    if skip_unless_dm() {
+        return Ok(());
+    }
+    let fixture = Fixture::new(1, Bytes::mib(400))?;
+    let group = &fixture.group;
+    let _ = group.create_pool(&NewPool::new(lv("pool"), PoolSize::Data(at_least(Bytes::mib(64)))))?;
+    let made = group.create_thin(&NewThin::new(lv("pool"), lv("t"), at_least(Bytes::mib(64))))?.into_inner();
+    format("ext4", &made.device)?;
+    let mounted = Mounted::new("ext4", &made.device)?;
+    mounted.write("data", 10)?;
+    assert_eq!(kind(group.repair_pool(&lv("pool"))), Kind::InUse);
+    mounted.unmount()?;
+    group.deactivate()?;
+    group.repair_pool(&lv("pool"))?;
+    group.activate()?;
+    let mounted = Mounted::new("ext4", &made.device)?;
+    mounted.check("data", 10)?;
+    mounted.unmount()
+}
