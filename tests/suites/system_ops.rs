@@ -2,6 +2,11 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+use std::fs::File;
+use std::ops::ControlFlow;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+
 use anyhow::{Context, Result, ensure};
 use devices::Bytes;
 use devices::loopdev::Attach;
@@ -15,10 +20,6 @@ use lvm::{DevicePath, Error, Kind, LvName, Tag, VgName};
 use rig::filesystem::{format, signatures};
 use rig::fixture::{Fixture, fill};
 use rig::{Handle, Mounted, skip_unless_dm, tool};
-use std::fs::File;
-use std::ops::ControlFlow;
-use std::os::unix::fs::FileExt;
-use std::path::Path;
 
 fn lv(name: &str) -> LvName {
     LvName::new(name).unwrap()
@@ -299,52 +300,6 @@ fn a_guests_group_inside_a_volume_stays_invisible() -> Result<()> {
 }
 
 #[test]
-fn caches_are_put_on_changed_and_taken_off_with_the_data_in_place() -> Result<()> {
-    if skip_unless_dm() {
-        return Ok(());
-    }
-    let fixture = Fixture::new(2, Bytes::mib(400))?;
-    let group = &fixture.group;
-    let slow = volume("slow", Bytes::mib(100)).on(fixture.device(0)?);
-    let made = group.create_volume(&slow)?.into_inner();
-    format("ext4", &made.device)?;
-    let mounted = Mounted::new("ext4", &made.device)?;
-    mounted.write("before", 10)?;
-    let fast = volume("fast", Bytes::mib(32)).on(fixture.device(1)?);
-    let _ = group.create_volume(&fast)?;
-    let attach = |mode| group.attach_cache(&lv("slow"), &lv("fast"), mode, None);
-    assert!(attach(CacheMode::WriteThrough)?.is_made());
-    assert!(!attach(CacheMode::WriteThrough)?.is_made());
-    mounted.write("through", 10)?;
-    assert!(attach(CacheMode::WriteBack)?.is_made());
-    mounted.write("back", 10)?;
-    // Asking for the slow volume again finds it, whatever is in front of it.
-    assert!(!group.create_volume(&slow)?.is_made());
-    assert!(group.detach_cache(&lv("slow"), AfterDetach::Keep)?.is_made());
-    assert!(!group.detach_cache(&lv("slow"), AfterDetach::Keep)?.is_made());
-    for name in ["before", "through", "back"] {
-        mounted.check(name, 10)?;
-    }
-    mounted.unmount()?;
-    assert!(group.attach_writecache(&lv("slow"), &lv("fast"))?.is_made());
-    assert!(!group.attach_writecache(&lv("slow"), &lv("fast"))?.is_made());
-    assert_eq!(kind(attach(CacheMode::WriteBack)), Kind::InvalidArgument);
-    let _ = group.activate_volume(&lv("slow"))?;
-    let mounted = Mounted::new("ext4", &made.device)?;
-    mounted.write("cached", 10)?;
-    mounted.unmount()?;
-    assert!(group.detach_cache(&lv("slow"), AfterDetach::Remove)?.is_made());
-    let _ = group.activate_volume(&lv("slow"))?;
-    let mounted = Mounted::new("ext4", &made.device)?;
-    for name in ["before", "through", "back", "cached"] {
-        mounted.check(name, 10)?;
-    }
-    mounted.unmount()?;
-    assert_eq!(group.look()?.visible_lvs().count(), 1);
-    Ok(())
-}
-
-#[test]
 fn space_of_a_removed_volume_is_discarded_when_asked() -> Result<()> {
     if skip_unless_dm() {
         return Ok(());
@@ -364,4 +319,55 @@ fn space_of_a_removed_volume_is_discarded_when_asked() -> Result<()> {
     let after = blocks()?;
     assert!(after + (90 << 20) < full, "{full} bytes before, {after} after");
     Ok(())
+}
+
+/// What may take longer in an emulated machine.
+mod minutes_5 {
+    use super::*;
+
+    #[test]
+    fn caches_are_put_on_changed_and_taken_off_with_the_data_in_place() -> Result<()> {
+        if skip_unless_dm() {
+            return Ok(());
+        }
+        let fixture = Fixture::new(2, Bytes::mib(400))?;
+        let group = &fixture.group;
+        let slow = volume("slow", Bytes::mib(100)).on(fixture.device(0)?);
+        let made = group.create_volume(&slow)?.into_inner();
+        format("ext4", &made.device)?;
+        let mounted = Mounted::new("ext4", &made.device)?;
+        mounted.write("before", 10)?;
+        let fast = volume("fast", Bytes::mib(32)).on(fixture.device(1)?);
+        let _ = group.create_volume(&fast)?;
+        let attach = |mode| group.attach_cache(&lv("slow"), &lv("fast"), mode, None);
+        assert!(attach(CacheMode::WriteThrough)?.is_made());
+        assert!(!attach(CacheMode::WriteThrough)?.is_made());
+        mounted.write("through", 10)?;
+        assert!(attach(CacheMode::WriteBack)?.is_made());
+        mounted.write("back", 10)?;
+        // Asking for the slow volume again finds it, whatever is in front of it.
+        assert!(!group.create_volume(&slow)?.is_made());
+        assert!(group.detach_cache(&lv("slow"), AfterDetach::Keep)?.is_made());
+        assert!(!group.detach_cache(&lv("slow"), AfterDetach::Keep)?.is_made());
+        for name in ["before", "through", "back"] {
+            mounted.check(name, 10)?;
+        }
+        mounted.unmount()?;
+        assert!(group.attach_writecache(&lv("slow"), &lv("fast"))?.is_made());
+        assert!(!group.attach_writecache(&lv("slow"), &lv("fast"))?.is_made());
+        assert_eq!(kind(attach(CacheMode::WriteBack)), Kind::InvalidArgument);
+        let _ = group.activate_volume(&lv("slow"))?;
+        let mounted = Mounted::new("ext4", &made.device)?;
+        mounted.write("cached", 10)?;
+        mounted.unmount()?;
+        assert!(group.detach_cache(&lv("slow"), AfterDetach::Remove)?.is_made());
+        let _ = group.activate_volume(&lv("slow"))?;
+        let mounted = Mounted::new("ext4", &made.device)?;
+        for name in ["before", "through", "back", "cached"] {
+            mounted.check(name, 10)?;
+        }
+        mounted.unmount()?;
+        assert_eq!(group.look()?.visible_lvs().count(), 1);
+        Ok(())
+    }
 }
