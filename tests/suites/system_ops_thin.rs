@@ -8,7 +8,7 @@ use std::os::unix::fs::FileExt;
 use anyhow::{Context, Result, ensure};
 use devices::Bytes;
 use lvm::dm::WhenFull;
-use lvm::ops::{NewGroup, NewPool, NewThin, NewThinSnapshot, OnRemove, PoolSize, SizeRange};
+use lvm::ops::{Layout, NewGroup, NewPool, NewThin, NewThinSnapshot, OnRemove, PoolSize, SizeRange};
 use lvm::worker::conf::Activation;
 use lvm::{Error, FillLimit, Kind, LvName, Space, Tag, VgName};
 use rig::filesystem::format;
@@ -113,6 +113,26 @@ fn old_data_under_a_new_thin_number_are_never_handed_out() -> Result<()> {
     assert_eq!(group.remove_unfinished()?, []);
     // Another name gets another number, and is blank.
     assert!(group.create_thin(&NewThin::new(lv("pool"), lv("third"), at_least(Bytes::mib(16))))?.is_made());
+    Ok(())
+}
+
+#[test]
+fn a_pool_on_stripes_grows_by_whole_stripes_within_the_callers_limit() -> Result<()> {
+    if skip_unless_dm() {
+        return Ok(());
+    }
+    let fixture = Fixture::new(3, Bytes::mib(100))?;
+    let group = &fixture.group;
+    let layout = Layout::Striped { stripes: 3, stripe_size: Bytes::kib(64) };
+    let pool = NewPool::new(lv("pool"), PoolSize::Data(at_least(Bytes::mib(40)))).layout(layout);
+    assert_eq!(group.create_pool(&pool)?.get().size, Bytes::mib(48));
+    assert!(!group.create_pool(&pool)?.is_made());
+    let limited = PoolSize::Data(at_least(Bytes::mib(50)).up_to(Bytes::mib(59)));
+    assert_eq!(kind(group.extend_pool(&lv("pool"), limited, &[])), Kind::InvalidArgument);
+    let grown = group.extend_pool(&lv("pool"), PoolSize::Data(at_least(Bytes::mib(50))), &[])?;
+    assert_eq!(grown.get().size, Bytes::mib(60));
+    assert!(!group.extend_pool(&lv("pool"), PoolSize::Data(at_least(Bytes::mib(50))), &[])?.is_made());
+    assert!(group.create_thin(&NewThin::new(lv("pool"), lv("t"), at_least(Bytes::mib(40))))?.is_made());
     Ok(())
 }
 

@@ -393,16 +393,18 @@ impl Group {
         let _guard = self.guard(name, &tried)?;
         let seen = Seen::of(&self.lvm, self.uuid, Need::Complete, &tried)?;
         let lv = seen.own_pool(self, name, &tried)?;
+        let data = lv.as_thin_pool().and_then(|pool| seen.vg().lv(pool.data.as_str())).unwrap_or(lv);
         let wanted = match size {
-            PoolSize::Data(size) => size.extents(seen.vg().extent_size, 1, &tried)?,
+            PoolSize::Data(size) => {
+                size.extents(seen.vg().extent_size, super::volume::stripes_of(data), &tried)?
+            }
             PoolSize::Share(percent) => seen.grown_to_share(lv, percent, &tried)?,
         };
         if lv.extents() >= wanted {
             return Ok(Change::Already(Volume::of(seen.vg(), lv)));
         }
         let devices = seen.resolve(on, &tried)?;
-        let parts = lv.as_thin_pool().and_then(|pool| seen.vg().lv(pool.data.as_str()));
-        seen.has_room_to_extend(parts.unwrap_or(lv), wanted, &devices, &tried)?;
+        seen.has_room_to_extend(data, wanted, &devices, &tried)?;
         let command = LvExtend { target: seen.target(name), extents: wanted, devices: &devices };
         self.run(&seen, &tried, &command)?;
         self.volume_after(name, &tried).map(Change::Made)
