@@ -1,4 +1,23 @@
 //! `cargo xtask test`: every test that there is, tier by tier, and one line that sums them up.
+//!
+//! A suite is a file `tests/suites/TIER_SUBJECT.rs`, declared in tests/Cargo.toml. What a suite can rely on, and say:
+//!
+//! | | |
+//! |---|---|
+//! | one process a test | `--exact NAME --nocapture`, in an empty scratch directory (`GABION_SCRATCH`, also `TMPDIR`) |
+//! | `GABION_DISKS` | in the machine: eight blank disks of 20 GiB, six on virtio-blk, then two on SCSI |
+//! | `GABION_LVM_WORKER`, `GABION_BIN` | the worker and the command |
+//! | `GABION_PHASE` | 0; after each power cut that the test asked for, one more |
+//! | a line `SKIPPED: reason` | the test counts as skipped |
+//! | `RIG: cut power` | the machine loses its power, starts again on the same disks and runs the test again |
+//! | `RIG: unplug 6`, `RIG: plug 6 [SECTOR…]` | a disk is pulled, or put back with sectors that cannot be read |
+//! | modules `seconds_N`, `minutes_N` | the test's own time limit |
+//! | module `host_safe` | the test also runs with `--here`, outside of the machine |
+//! | module `smoke` of a fault suite | the test runs in continuous integration |
+//! | module `must_fail::WORDS` | the rig must fail the test for a reason that contains the words |
+//!
+//! A test fails when it leaves a mount, a device-mapper, loop or bcache device or a udev cookie behind, or when the kernel
+//! warns meanwhile. Its processes end with it, daemons too.
 
 pub mod case;
 pub mod here;
@@ -9,6 +28,7 @@ pub mod unit;
 pub mod verdict;
 
 use std::process::ExitCode;
+use std::time::Duration;
 
 use anyhow::Result;
 use clap::Args;
@@ -16,6 +36,7 @@ use clap::Args;
 use case::Case;
 use tally::Tally;
 use tier::{Selection, Tier};
+use verdict::Verdict;
 
 /// What `cargo xtask test` takes.
 #[derive(Debug, Args)]
@@ -34,7 +55,7 @@ pub struct Arguments {
 /// Runs the selected tests; fails when any test failed or none was found.
 ///
 /// # Errors
-/// When something cannot be built, or the machine cannot be started at all.
+/// When the tests cannot be listed.
 pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     let selection = Selection::parse(&arguments.words);
     let mut tally = Tally::default();
@@ -43,23 +64,28 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
             tally.leave_out(format!("the tier {}", tier.name()), why);
         }
     }
-    if selection.has(Tier::Unit) && !arguments.list {
-        unit::run(&selection, &mut tally)?;
-    }
-    let cases = case::select(&selection)?;
     if arguments.list {
-        for case in &cases {
+        for case in &case::select(&selection)? {
             println!("{}", case.full_name());
         }
         return Ok(ExitCode::SUCCESS);
     }
+    // Whatever cannot be run at all is a failure among the others, so that the sum always comes last.
+    if selection.has(Tier::Unit) {
+        or_failed("the unit tests", unit::run(&selection, &mut tally), &mut tally);
+    }
+    let cases = or_failed("building the suites", case::select(&selection), &mut tally).unwrap_or_default();
     let (on_loop, rest): (Vec<Case>, Vec<Case>) = cases.into_iter().partition(|case| case.tier == Tier::Loop);
-    here::run_loop_tier(&on_loop, &mut tally)?;
+    or_failed("the loop tier", here::run_loop_tier(&on_loop, &mut tally), &mut tally);
     if arguments.here {
-        here::run_host_safe(&rest, &mut tally)?;
+        or_failed("the suites on this host", here::run_host_safe(&rest, &mut tally), &mut tally);
     } else if !rest.is_empty() {
-        in_machine::run(&rest, &mut tally)?;
+        or_failed("the suites in the machine", in_machine::run(&rest, &mut tally), &mut tally);
     }
     print!("{}", tally.report());
     Ok(if tally.is_good() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn or_failed<T>(what: &str, result: Result<T>, tally: &mut Tally) -> Option<T> {
+    result.map_err(|error| tally.count(what, &Verdict::Failed(format!("{error:#}")), Duration::ZERO)).ok()
 }

@@ -73,6 +73,9 @@ impl Tally {
         lines("left out:", pairs(&self.left_out));
         lines("skipped:", pairs(&self.skipped));
         lines("failed:", pairs(&self.failed));
+        if self.times.is_empty() && self.passed == 0 {
+            report += "\nno test was selected\n";
+        }
         let (failed, skipped) = (self.failed.len(), self.skipped.len());
         report + &format!("\n{} passed, {failed} failed, {skipped} skipped\n", self.passed)
     }
@@ -101,5 +104,6 @@ mod tests {
     #[test]
     fn nothing_run_is_not_good() {
         assert!(!Tally::default().is_good());
+        assert!(Tally::default().report().contains("no test was selected"));
     }
 }
