@@ -50,6 +50,10 @@ pub fn stage(share: &Path, kernel: &Kernel, programs: &BTreeMap<String, PathBuf>
     let script = share.join("boot.sh");
     fs::write(&script, boot_script(kernel)?).with_context(|| format!("writing {}", script.display()))?;
     let bin = share.join("bin");
+    if bin.exists() {
+        // Of an earlier machine of this process. Copying over a link would destroy what it links to.
+        fs::remove_dir_all(&bin).with_context(|| format!("removing {}", bin.display()))?;
+    }
     fs::create_dir_all(&bin).with_context(|| format!("making {}", bin.display()))?;
     for (name, program) in programs {
         let place = bin.join(name);
@@ -81,6 +85,29 @@ pub fn quoted(word: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn programs_survive_being_staged_twice() {
+        let directory = std::env::temp_dir().join(format!("rig-stage-{}", std::process::id()));
+        let share = directory.join("share");
+        fs::create_dir_all(&share).unwrap();
+        let program = directory.join("program");
+        fs::write(&program, "content").unwrap();
+        let kernel = Kernel {
+            release: "6.1".into(),
+            image: "/boot/vmlinuz".into(),
+            modules: "/lib/modules".into(),
+            initramfs: "/initramfs".into(),
+        };
+        let programs = BTreeMap::from([("program".to_owned(), program.clone())]);
+        stage(&share, &kernel, &programs).unwrap();
+        stage(&share, &kernel, &programs).unwrap();
+        let (kept, staged) = (fs::read(&program).unwrap(), fs::read(share.join("bin/program")).unwrap());
+        let script = fs::read_to_string(share.join("boot.sh")).unwrap();
+        fs::remove_dir_all(&directory).unwrap();
+        assert_eq!((kept.as_slice(), staged.as_slice()), (b"content".as_slice(), b"content".as_slice()));
+        assert!(script.starts_with("MODULES='/lib/modules'\n"));
+    }
 
     #[test]
     fn a_quote_in_a_path_stays_in_the_word() {

@@ -122,3 +122,21 @@ fn device_mapper() -> Result<(), String> {
         _ => Err("this kernel has no device-mapper".into()),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_streams_arrive_in_order_and_the_exit_code_with_them() {
+        let script = "echo one; echo two >&2; echo three; exit 3";
+        let (status, output) = super::run(Command::new("sh").args(["-c", script])).unwrap();
+        assert_eq!((status, output.as_str()), (Status::Exited(3), "one\ntwo\nthree\n"));
+    }
+
+    #[test]
+    fn a_test_past_its_limit_counts_as_timed_out() {
+        let (status, _) = super::run(Command::new("timeout").args(["0.1", "sleep", "10"])).unwrap();
+        assert_eq!(status, Status::TimedOut);
+    }
+}
