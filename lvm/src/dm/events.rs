@@ -1,9 +1,10 @@
 //! Being told when something happens to a device.
 //!
 //! The kernel gives one sign for all devices; which one had an event, the event numbers in the list tell. Events
-//! come when a thin pool reaches its low-water mark or runs full, when a table changes under a device, and when a
-//! RAID leg dies; not for ordinary fill, suspending, creation or removal. A pool without a low-water mark (LVM
-//! sets none at its default threshold of 100 %) gives no sign before it is full: sample those.
+//! come when a thin pool reaches its low-water mark, runs full or is extended, when a snapshot is lost, when a RAID
+//! leg dies or a sync ends; not for ordinary fill, for suspending or for another table, nor for creation and
+//! removal. A pool without a low-water mark (LVM sets none at its default threshold of 100 %) gives no sign before
+//! it is full: sample those. A pool told of its mark tells it again only after it was suspended and resumed.
 
 use std::collections::HashMap;
 use std::os::fd::OwnedFd;
