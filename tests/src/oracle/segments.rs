@@ -40,7 +40,7 @@ fn segment_fields(vg: &Vg, lv: &Lv, segment: &Segment) -> Fields {
         ("segtype", segment_type(segment)),
         ("seg_tags", segment.tags.join(",")),
     ];
-    let first = |name: &LvName| format!("{}(0)", marked(vg, name));
+    let first = |name: &LvName| format!("{name}(0)");
     match &segment.kind {
         SegmentKind::Striped(striped) => fields.extend([
             ("stripes", striped.areas.len().to_string()),
@@ -68,7 +68,6 @@ fn segment_fields(vg: &Vg, lv: &Lv, segment: &Segment) -> Fields {
         SegmentKind::CachePool(pool) => {
             fields.extend(settings_fields(&pool.settings));
             fields.push(("devices", first(&pool.data)));
-            fields.push(("metadata_devices", first(&pool.metadata)));
         }
         SegmentKind::Writecache(cache) => fields.push(("devices", first(&cache.origin))),
         SegmentKind::Integrity(integrity) => fields.push(("devices", first(&integrity.origin))),
@@ -129,7 +128,6 @@ fn pool_fields(vg: &Vg, lv: &Lv, pool: &ThinPool, first: impl Fn(&LvName) -> Str
         ("zero", if pool.zero_new_blocks { "zero" } else { "" }.to_owned()),
         ("thin_count", vg.thins_of(&lv.name).count().to_string()),
         ("devices", first(&pool.data)),
-        ("metadata_devices", first(&pool.metadata)),
     ]
 }
 
@@ -146,7 +144,7 @@ fn device(vg: &Vg, area: &Area) -> (String, u64) {
             let path = device.map(|device| device.path.display().to_string());
             (path.unwrap_or_else(|| "[unknown]".to_owned()), start.get())
         }
-        Area::Lv { lv, start } => (marked(vg, lv), start.get()),
+        Area::Lv { lv, start } => (lv.to_string(), start.get()),
     }
 }
 
