@@ -12,6 +12,7 @@ pub mod bench;
 pub mod bindings;
 pub mod boot;
 pub mod built;
+pub mod demo;
 pub mod initramfs;
 pub mod kernel;
 pub mod lock;

@@ -238,8 +238,11 @@ fn activation(
         Wanted::Active => group.activate_volume(&volume.name)?.is_made(),
         Wanted::Inactive => group.deactivate_volume(&volume.name)?.is_made(),
     };
-    let text =
-        if changed { format!("{verb}d volume {volume}") } else { format!("volume {volume} is so already") };
+    let text = match (changed, wanted) {
+        (true, _) => format!("{verb}d volume {volume}"),
+        (false, Wanted::Active) => format!("volume {volume} is active already"),
+        (false, Wanted::Inactive) => format!("volume {volume} is inactive already"),
+    };
     tell(output, &text, &Done { changed, volume: volume_now(&group, &volume.name)?, pool: None })
 }
 

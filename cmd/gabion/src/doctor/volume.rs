@@ -115,6 +115,6 @@ fn snapshot(host: &Host, vg: &Vg, lv: &Lv, subject: &str) -> Option<Finding> {
     Some(
         Finding::new(severity, "snapshot-nearly-full", subject, format!("{used} of {total} are used"))
             .meaning("When its store is full, the snapshot is lost; its origin is not.")
-            .step(format!("lvextend --size +25% {}/{}", vg.name, lv.name)),
+            .step(format!("lvextend --extents +25%LV {}/{}", vg.name, lv.name)),
     )
 }
