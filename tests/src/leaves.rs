@@ -351,6 +351,7 @@ impl Printer {
         self.number("stripe_size", raid.stripe_size.map(devices::Sectors::get));
         self.number("region_size", raid.region_size.map(devices::Sectors::get));
         self.number("data_copies", raid.data_copies);
+        self.number("data_offset", raid.data_offset.map(devices::Sectors::get));
         self.number("writebehind", raid.write_behind);
         self.number("min_recovery_rate", raid.min_recovery_rate);
         self.number("max_recovery_rate", raid.max_recovery_rate);

@@ -114,32 +114,41 @@ fn raid_level(name: &str) -> Option<RaidLevel> {
 }
 
 fn raid(level: RaidLevel, fields: F<'_, '_, '_>) -> Result<Raid, Defect> {
-    let raid0 = level == RaidLevel::Raid0;
-    let plain_raid0 = fields.need_text("type")?.split('+').next() == Some("raid0");
-    let legs = raid_legs(fields, if raid0 { "raid0_lvs" } else { "raids" }, plain_raid0)?;
-    counted(fields, if raid0 { "stripe_count" } else { "device_count" }, legs.len())?;
     Ok(Raid {
         level,
-        legs,
+        legs: raid_legs(fields)?,
         stripe_size: fields.some_sectors("stripe_size")?,
         region_size: fields.some_sectors("region_size")?,
         data_copies: fields.limit("data_copies")?,
+        data_offset: fields.sectors("data_offset")?,
         write_behind: fields.limit("writebehind")?,
         min_recovery_rate: fields.limit("min_recovery_rate")?,
         max_recovery_rate: fields.limit("max_recovery_rate")?,
     })
 }
 
-/// The legs: with metadata volumes, those stand each before its data.
-fn raid_legs(fields: F<'_, '_, '_>, key: &str, data_only: bool) -> Result<Vec<RaidLeg>, Defect> {
+/// The legs: RAID 0 has keys of its own. Metadata volumes, where there are any, stand each before its data.
+fn raid_legs(fields: F<'_, '_, '_>) -> Result<Vec<RaidLeg>, Defect> {
+    let count = fields.number("device_count")?.map_or_else(|| fields.need_number("stripe_count"), Ok)?;
+    let raids = fields.list("raids")?;
+    let names = if raids.is_empty() { fields.list("raid0_lvs")? } else { raids };
+    let per_leg = (names.len() as u64).checked_div(count).unwrap_or(0);
     let leg = |names: &[Scalar<'_>]| match names {
-        [Scalar::Text(data)] if data_only => Ok(RaidLeg { data: fields.lv_name(data)?, meta: None }),
+        [Scalar::Text(data)] => Ok(RaidLeg { data: fields.lv_name(data)?, meta: None }),
         [Scalar::Text(meta), Scalar::Text(data)] => {
             Ok(RaidLeg { data: fields.lv_name(data)?, meta: Some(fields.lv_name(meta)?) })
         }
-        _ => Err(fields.defect(format!("{key} is not a list of metadata and data volumes"))),
+        _ => Err(fields.defect("a RAID leg is not told as its metadata and data volumes")),
     };
-    fields.list(key)?.chunks(if data_only { 1 } else { 2 }).map(leg).collect()
+    let legs: Vec<RaidLeg> = match per_leg {
+        1 => names.chunks(1).map(leg).collect::<Result<_, _>>()?,
+        2 => names.chunks(2).map(leg).collect::<Result<_, _>>()?,
+        _ => Vec::new(),
+    };
+    if legs.is_empty() || legs.len() as u64 != count {
+        return Err(fields.defect("the number of RAID legs is not that of their volumes"));
+    }
+    Ok(legs)
 }
 
 fn thin_pool(fields: F<'_, '_, '_>) -> Result<ThinPool, Defect> {

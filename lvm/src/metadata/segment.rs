@@ -176,6 +176,8 @@ pub struct Raid {
     pub region_size: Option<Sectors>,
     /// Copies of each block; written for RAID 10 only.
     pub data_copies: Option<u32>,
+    /// Where the data begin on each leg while a reshape is under way.
+    pub data_offset: Option<Sectors>,
     /// Writes that a write-mostly leg may lag behind.
     pub write_behind: Option<u32>,
     /// Lowest speed of a resynchronisation, KiB a second and leg.
