@@ -5,10 +5,12 @@ pub mod faulty;
 pub mod filesystem;
 pub mod fixture;
 pub mod handle;
+pub mod killer;
 pub mod lab;
 pub mod leaves;
 pub mod oracle;
 pub mod sandbox;
+pub mod sweep;
 pub mod tool;
 pub mod workers;
 

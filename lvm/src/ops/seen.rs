@@ -25,6 +25,18 @@ pub(crate) enum Need {
     Any,
 }
 
+/// Whether a volume has a tag. Of a pool that was just made out of two volumes, its data may still have it, since LVM
+/// leaves their tags with them.
+pub(crate) fn is_marked(vg: &Vg, lv: &Lv, tag: &str) -> bool {
+    let data = lv.as_thin_pool().and_then(|pool| vg.lv(pool.data.as_str()));
+    lv.has_tag(tag) || data.is_some_and(|data| data.has_tag(tag))
+}
+
+/// Whether a volume that users see was never completed.
+pub(crate) fn is_unfinished(vg: &Vg, lv: &Lv) -> bool {
+    is_marked(vg, lv, super::CREATING) || (lv.has_tag(super::PART) && vg.is_visible(lv))
+}
+
 impl Seen {
     /// Looks at the group of this identity.
     ///
@@ -138,16 +150,14 @@ impl Seen {
         })
     }
 
-    /// Whether a volume has a tag. Of a pool that was just made out of two volumes, its data may still have it, since
-    /// LVM leaves their tags with them.
+    /// As [`is_marked`], in this group.
     pub(crate) fn is_marked(&self, lv: &Lv, tag: &str) -> bool {
-        let data = lv.as_thin_pool().and_then(|pool| self.vg().lv(pool.data.as_str()));
-        lv.has_tag(tag) || data.is_some_and(|data| data.has_tag(tag))
+        is_marked(self.vg(), lv, tag)
     }
 
-    /// Whether a volume that users see was never completed.
+    /// As [`is_unfinished`], in this group.
     pub(crate) fn is_unfinished(&self, lv: &Lv) -> bool {
-        self.is_marked(lv, super::CREATING) || (lv.has_tag(super::PART) && self.vg().is_visible(lv))
+        is_unfinished(self.vg(), lv)
     }
 
     /// The volume of this name, which a caller may change: visible, ours, and not half-made.

@@ -9,7 +9,7 @@ use super::live::LiveDevice;
 use super::made::{Made, Spot};
 use crate::dm::{Activity, Target};
 use crate::metadata::{Lv, SegmentKind, ThinMessage, Vg};
-use crate::ops::CREATING;
+use crate::ops::{is_marked, is_unfinished};
 use crate::{LvName, Tag};
 
 /// How long one command may take between making a volume and its last commit.
@@ -74,7 +74,8 @@ fn is_used(vg: &Vg, live: &[LiveDevice], pool: &Lv, device: &LiveDevice, name: &
     vg.thins_of(&pool.name).any(other) || lines.any(|line| active(&line.target))
 }
 
-/// The active volumes that users see and that stand on `lv`, or `lv` itself.
+/// The active volumes that users see and that stand on `lv`, and `lv` itself if it is one, which comes last: loading the
+/// tables of a pool under its own name leaves the pool beneath as it is (tried).
 pub(super) fn active_tops<'v>(vg: &'v Vg, live: &[LiveDevice], lv: &'v Lv) -> Vec<&'v LvName> {
     let is_active = |lv: &Lv| {
         let own_name = vg.dm_name(lv, None).unwrap_or_default();
@@ -85,18 +86,19 @@ pub(super) fn active_tops<'v>(vg: &'v Vg, live: &[LiveDevice], lv: &'v Lv) -> Ve
     let mut seen: Vec<&LvName> = Vec::new();
     let mut next = vec![lv];
     let mut tops = Vec::new();
-    while let Some(lv) = next.pop() {
-        if seen.contains(&&lv.name) {
+    while let Some(part) = next.pop() {
+        if seen.contains(&&part.name) {
             continue;
         }
-        seen.push(&lv.name);
-        if vg.is_visible(lv) && is_active(lv) {
-            tops.push(&lv.name);
+        seen.push(&part.name);
+        if vg.is_visible(part) && is_active(part) {
+            tops.push(&part.name);
         }
-        next.extend(vg.users_of(&lv.name));
+        next.extend(vg.users_of(&part.name));
         // The tie of a classic snapshot leads from its store to its origin.
-        next.extend(lv.as_snapshot().and_then(|tie| vg.lv(tie.origin.as_str())));
+        next.extend(part.as_snapshot().and_then(|tie| vg.lv(tie.origin.as_str())));
     }
+    tops.sort_by_key(|name| **name == lv.name);
     tops
 }
 
@@ -139,11 +141,10 @@ pub(super) fn next_unfinished<'v>(
     owner: Option<&Tag>,
     skipped: &BTreeSet<LvName>,
 ) -> Option<&'v Lv> {
-    let ours = |lv: &&Lv| owner.is_none_or(|owner| lv.has_tag(owner.as_str()));
-    // A part of a pool may keep the tag of the volume that it was; it comes and goes with the pool.
-    vg.lvs_by_tag(CREATING)
-        .filter(|lv| vg.is_visible(lv))
+    let ours = |lv: &&Lv| owner.is_none_or(|owner| is_marked(vg, lv, owner.as_str()));
+    vg.visible_lvs()
+        .filter(|lv| is_unfinished(vg, lv))
         .filter(ours)
         .filter(|lv| !skipped.contains(&lv.name))
-        .find(|lv| !vg.users_of(&lv.name).any(|user| user.has_tag(CREATING)))
+        .find(|lv| !vg.users_of(&lv.name).any(|user| is_unfinished(vg, user)))
 }

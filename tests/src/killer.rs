@@ -1,0 +1,190 @@
+//! A group whose worker can be killed at any of its kernel calls.
+//!
+//! `strace` starts the worker and kills it at its `k`-th ioctl. A script in the worker's place decides, at the start of
+//! each worker, whether this one is counted, killed or left alone.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, ensure};
+use devices::Bytes;
+use lvm::metadata::Vg;
+use lvm::ops::{Group, NewGroup, OldContent};
+use lvm::worker::host::HostSettings;
+use lvm::{DevicePath, Effect, Error, Kind, Lvm, Tag, VgName};
+use tempfile::TempDir;
+
+use crate::Disk;
+use crate::workers::worker_binary;
+
+/// The tag of what the tests own.
+pub const OWNER: &str = "gabion.dev/owner=kill-sweep";
+
+/// A group on loop devices, in an LVM of its own.
+#[derive(Debug)]
+pub struct Killer {
+    dir: TempDir,
+    disks: Vec<Disk>,
+    group: Group,
+}
+
+/// How an operation ended whose worker was to be killed.
+#[derive(Debug)]
+pub enum Ended {
+    /// The worker was killed.
+    Killed,
+    /// The operation was over before the worker came so far.
+    Finished,
+}
+
+impl Killer {
+    /// A group `v` on so many disks.
+    ///
+    /// # Errors
+    ///
+    /// If the disks or the group cannot be made.
+    pub fn new(disks: usize, size: Bytes) -> Result<Self> {
+        let dir = tempfile::Builder::new().prefix("gabion-kill-").tempdir()?;
+        let disks = (0..disks).map(|_| Disk::new(size)).collect::<Result<Vec<_>>>()?;
+        write_script(dir.path())?;
+        let lvm = handle(dir.path(), &disks, &worker_binary()?)?;
+        let paths = disks.iter().map(|disk| DevicePath::new(disk.path())).collect::<Result<Vec<_>, _>>()?;
+        let new = NewGroup::new(VgName::new("v")?, paths)
+            .old_content(OldContent::Refuse)
+            .tag(OWNER.parse::<Tag>()?);
+        let group = lvm.create_group(&new)?.into_inner();
+        Ok(Self { dir, disks, group })
+    }
+
+    /// The group, through workers that nobody kills.
+    #[must_use]
+    pub fn group(&self) -> &Group {
+        &self.group
+    }
+
+    /// The group's metadata.
+    ///
+    /// # Errors
+    ///
+    /// If they cannot be read.
+    pub fn look(&self) -> Result<Vg> {
+        Ok(self.group.look()?)
+    }
+
+    /// The disks.
+    #[must_use]
+    pub fn disks(&self) -> &[Disk] {
+        &self.disks
+    }
+
+    /// A file in the directory of this test.
+    #[must_use]
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    /// How many ioctls a worker has sent before its first command.
+    ///
+    /// # Errors
+    ///
+    /// If no worker could be counted.
+    pub fn start_ioctls(&self) -> Result<usize> {
+        self.count(|group| {
+            let pool = group.lvm().workers().context("no pool")?;
+            crate::workers::must(pool, &["version"]).map(drop)
+        })
+    }
+
+    /// How many ioctls a worker sends in all that carries out `act`, which must succeed.
+    ///
+    /// # Errors
+    ///
+    /// If `act` fails.
+    pub fn ioctls(&self, act: impl FnOnce(&Group) -> Result<()>) -> Result<usize> {
+        self.count(act)
+    }
+
+    fn count(&self, act: impl FnOnce(&Group) -> Result<()>) -> Result<usize> {
+        fs::write(self.path("count"), "")?;
+        let group = self.victim()?;
+        act(&group)?;
+        let pool = group.lvm().workers().context("no pool")?;
+        ensure!(pool.drain(crate::workers::PATIENCE), "the counted worker did not end");
+        let log = fs::read_to_string(self.path("strace.log"))?;
+        Ok(log.lines().filter(|line| line.contains("ioctl(")).count())
+    }
+
+    /// Carries out `act` with a worker that is killed at its `k`-th ioctl, and returns the handle that saw it die.
+    ///
+    /// # Errors
+    ///
+    /// If `act` ends in any other way than by success or by a crash of unknown effect.
+    pub fn kill_at(&self, k: usize, act: impl FnOnce(&Group) -> Result<(), Error>) -> Result<(Group, Ended)> {
+        fs::write(self.path("kill"), k.to_string())?;
+        let group = self.victim()?;
+        let ended = match act(&group) {
+            Ok(()) => Ended::Finished,
+            Err(error) if error.kind() == Kind::Crashed && error.effect() == Effect::Unknown => Ended::Killed,
+            Err(error) => {
+                return Err(error).with_context(|| format!("killed at ioctl {k}, and it says otherwise"));
+            }
+        };
+        ensure!(!self.path("kill").exists(), "no worker was started at all");
+        Ok((group, ended))
+    }
+
+    /// A handle that knows nothing of what others did: a program that starts anew.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be made.
+    pub fn second_handle(&self) -> Result<Lvm> {
+        handle(self.dir.path(), &self.disks, &worker_binary()?)
+    }
+
+    /// The group through a handle of its own, whose next worker is the script's to decide about.
+    fn victim(&self) -> Result<Group> {
+        let lvm = handle(self.dir.path(), &self.disks, &self.path("worker.sh"))?;
+        Ok(lvm.group_by_uuid(self.group.uuid())?)
+    }
+}
+
+impl Drop for Killer {
+    fn drop(&mut self) {
+        if let Err(error) = self.group.deactivate() {
+            eprintln!("deactivate group v: {error:#}");
+        }
+    }
+}
+
+fn handle(dir: &Path, disks: &[Disk], worker: &Path) -> Result<Lvm> {
+    let paths = disks.iter().map(|disk| DevicePath::new(disk.path())).collect::<Result<Vec<_>, _>>()?;
+    let host = HostSettings { locking_dir: dir.join("lock"), ..HostSettings::default() };
+    let lvm = Lvm::builder()
+        .devices(paths)
+        .owner(OWNER.parse()?)
+        .run_dir(dir.join("run"))
+        .backup_dir(dir.join("backup"))
+        .host(host)
+        .worker(worker)
+        .build()?;
+    Ok(lvm)
+}
+
+fn write_script(dir: &Path) -> Result<()> {
+    let script = format!(
+        "#!/bin/sh\n\
+         cd {dir}\n\
+         trace='strace -qq -o strace.log -e trace=ioctl'\n\
+         if k=$(cat kill 2>/dev/null); then rm kill; exec $trace -e inject=ioctl:signal=SIGKILL:when=$k {worker}; fi\n\
+         if rm count 2>/dev/null; then exec $trace {worker}; fi\n\
+         exec {worker}\n",
+        dir = dir.display(),
+        worker = worker_binary()?.display(),
+    );
+    let path = dir.join("worker.sh");
+    fs::write(&path, script)?;
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o755))?;
+    Ok(())
+}
