@@ -37,6 +37,9 @@ pub struct Arguments {
     /// How long to measure each case, in seconds; changes get five times as much
     #[arg(long, default_value_t = 6)]
     seconds: u64,
+    /// Only this part: changes, fill or reads
+    #[arg(long)]
+    only: Option<String>,
     /// Leave the machine out
     #[arg(long)]
     native_only: bool,
@@ -99,9 +102,11 @@ fn in_machine(machine: &mut Machine, arguments: &Arguments) -> Result<Value> {
 }
 
 /// The measuring program's words, less the file that ends them.
-fn words(place: &str, arguments: &Arguments) -> [String; 6] {
+fn words(place: &str, arguments: &Arguments) -> Vec<String> {
     let seconds = arguments.seconds.to_string();
-    ["run", "--place", place, "--seconds", &seconds, "--json"].map(str::to_owned)
+    let only = arguments.only.iter().flat_map(|part| ["--only", part]);
+    let words = ["run", "--place", place, "--seconds", &seconds].into_iter().chain(only).chain(["--json"]);
+    words.map(str::to_owned).collect()
 }
 
 /// The figures of one place; none where it could not measure and said so.

@@ -77,7 +77,6 @@ pub(crate) fn run(report: &mut Report, site: &Site, budget: Duration) -> Result<
     for kind in [Kind::Linear, Kind::Thin] {
         let samples = measure(site, kind, budget * 5)?;
         let [whole, worker, spawned] = samples.as_slice() else { continue };
-        let costs = Costs::count(site, kind)?;
         let kind_name = kind.name();
         for step in [Step::Create, Step::Tag, Step::Remove] {
             let (name, verb) = (step.name(), step.verb());
@@ -88,6 +87,13 @@ pub(crate) fn run(report: &mut Report, site: &Site, budget: Duration) -> Result<
                 Side::new(spawned.get(name), None),
             );
         }
+        report.compare(
+            &format!("create a {kind_name} volume, whole"),
+            "lvcreate, lvchange",
+            Side::new(whole.get("create"), None),
+            Side::new(Some(&both(spawned)), None),
+        );
+        let costs = Costs::count(site, kind)?;
         for (step, against) in [(Step::Create, "lvcreate alone"), (Step::Remove, "lvremove")] {
             report.compare(
                 &format!("{} a {kind_name} volume, whole", step.name()),
@@ -96,12 +102,6 @@ pub(crate) fn run(report: &mut Report, site: &Site, budget: Duration) -> Result<
                 Side::new(spawned.get(step.name()), Some(costs.of(step).1)),
             );
         }
-        report.compare(
-            &format!("create a {kind_name} volume, whole"),
-            "lvcreate, lvchange",
-            Side::new(whole.get("create"), None),
-            Side::new(Some(&both(spawned)), None),
-        );
         profile::run(report, site, kind)?;
     }
     Ok(())

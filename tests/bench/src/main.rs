@@ -53,6 +53,9 @@ enum Command {
         /// How long to measure each case, in seconds
         #[arg(long, default_value_t = 6)]
         seconds: u64,
+        /// Only this part
+        #[arg(long)]
+        only: Option<Part>,
     },
     /// Do one piece of work some times, for a tracer to count
     Work {
@@ -67,9 +70,17 @@ enum Command {
     },
 }
 
+/// A part of the comparisons.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Part {
+    Changes,
+    Fill,
+    Reads,
+}
+
 fn main() -> ExitCode {
     let done = match Cli::parse().command {
-        Command::Run { place, json, seconds } => run(place, json, Duration::from_secs(seconds)),
+        Command::Run { place, json, seconds, only } => run(place, json, Duration::from_secs(seconds), only),
         Command::Work { work, site, times } => labour(work, &site, times),
     };
     match done {
@@ -81,17 +92,25 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(place: String, json: Option<PathBuf>, budget: Duration) -> Result<()> {
+fn run(place: String, json: Option<PathBuf>, budget: Duration, only: Option<Part>) -> Result<()> {
     if rig::skip_unless_loop() {
         return Ok(());
     }
+    let wanted = |part| only.is_none_or(|only| only == part);
     let mut report = Report::of(Place::here(place)?);
     report.print_head();
-    reads::run(&mut report, budget)?;
-    if let Some(disk) = site::spare_disk_for_changes() {
+    if wanted(Part::Reads) {
+        reads::run(&mut report, budget)?;
+    }
+    if let Some(disk) = site::spare_disk_for_changes().filter(|_| only != Some(Part::Reads)) {
         let site = Site::live(vec![disk])?;
-        fill::run(&mut report, &site, budget)?;
-        changes::run(&mut report, &site, budget)?;
+        fill::make_pool(&site)?;
+        if wanted(Part::Fill) {
+            fill::run(&mut report, &site, budget)?;
+        }
+        if wanted(Part::Changes) {
+            changes::run(&mut report, &site, budget)?;
+        }
     }
     if let Some(path) = json {
         report.write(&path)?;

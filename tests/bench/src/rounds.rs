@@ -8,7 +8,7 @@ use anyhow::Result;
 use serde::Serialize;
 
 /// Rounds below which no median is worth anything.
-const LEAST: usize = 5;
+const LEAST: usize = 3;
 /// Rounds above which nothing more is learnt.
 const MOST: usize = 200;
 
@@ -97,7 +97,7 @@ mod tests {
             })
         };
         let all = by_turns(Duration::ZERO, &mut [side("a"), side("b")]).unwrap();
-        assert_eq!(*log.borrow(), "ababbaabbaab");
+        assert_eq!(*log.borrow(), "ababbaab");
         assert_eq!(all[0]["step"].len(), LEAST);
     }
 }
