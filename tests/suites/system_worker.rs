@@ -339,7 +339,7 @@ fn a_cookie_that_udev_never_completes_is_completed_for_it_and_the_command_ends()
     tool("udevadm", &["control", "--stop-exec-queue"]);
     let start = Instant::now();
     let words = ["lvcreate", "-y", "-Wn", "-Zn", "-L", "8m", "-n", "stuck", "vgc"];
-    let outcome = ask_in(&stand.pool, scope, &words, Duration::from_secs(60));
+    let outcome = ask_in(&stand.pool, scope, &words, Duration::from_secs(90));
     tool("udevadm", &["control", "--start-exec-queue"]);
     let reply = outcome?;
     assert_eq!(reply.code, ReturnCode::Succeeded, "{:?}", reply.records);
