@@ -207,3 +207,70 @@ fn a_power_cut_runs_the_test_again_on_the_same_disks() {
         }
     }
 }
+
+/// Each of these is wrong on purpose: the rig must fail it in the way that its module names, and go on.
+mod must_fail {
+    mod left_behind {
+        use super::super::{disks, tool};
+
+        #[test]
+        fn a_mapped_device_is_found_and_removed() {
+            let Some(disks) = disks() else { return };
+            let table = format!("0 2048 linear {} 0", disks[2].display());
+            tool("dmsetup", &["create", "left", "--table", &table]);
+        }
+
+        #[test]
+        fn a_mount_over_a_loop_device_is_found_and_removed() {
+            if disks().is_none() {
+                return;
+            }
+            tool("truncate", &["-s", "64M", "/var/tmp/image"]);
+            tool("mkfs.ext4", &["-q", "/var/tmp/image"]);
+            tool("mount", &["-o", "loop", "/var/tmp/image", "/mnt"]);
+        }
+
+        #[test]
+        fn a_suspended_device_that_somebody_waits_for_is_found_and_removed() {
+            let Some(disks) = disks() else { return };
+            let table = format!("0 2048 linear {} 0", disks[3].display());
+            tool("dmsetup", &["create", "left", "--table", &table]);
+            tool("dmsetup", &["suspend", "left"]);
+        }
+    }
+
+    mod time_limit {
+        mod seconds_3 {
+            #[test]
+            fn a_test_that_sleeps_is_ended_with_its_children() {
+                std::process::Command::new("setsid").args(["sleep", "1000"]).spawn().unwrap().wait().unwrap();
+            }
+        }
+    }
+
+    mod stuck_in_the_kernel {
+        mod seconds_10 {
+            use std::fs;
+
+            use super::super::super::{disks, tool};
+
+            #[test]
+            fn a_write_to_a_suspended_device_costs_only_a_new_start() {
+                let Some(disks) = disks() else { return };
+                let table = format!("0 2048 linear {} 0", disks[3].display());
+                tool("dmsetup", &["create", "stuck", "--table", &table]);
+                tool("dmsetup", &["suspend", "stuck"]);
+                fs::write("/dev/mapper/stuck", "never arrives").unwrap();
+            }
+        }
+    }
+
+    mod machine_was_lost {
+        #[test]
+        fn a_kernel_panic_costs_only_a_new_start() {
+            if super::super::disks().is_some() {
+                std::fs::write("/proc/sysrq-trigger", "c").unwrap();
+            }
+        }
+    }
+}

@@ -7,6 +7,7 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, Result, bail};
 
 use crate::kernel::Kernel;
+use crate::tool::put;
 
 /// What init says first: its appearance on the console shows that the accelerator works.
 pub const FIRST_LINE: &str = "rig: init runs";
@@ -41,11 +42,8 @@ pub fn ensure(kernel: &Kernel) -> Result<()> {
         return Ok(());
     }
     let archive = build(&kernel.modules.join(&kernel.release))?;
-    // Written beside and renamed: a machine that boots from the old one keeps it.
-    let fresh = kernel.initramfs.with_extension("new");
-    fs::write(&fresh, archive).with_context(|| format!("writing {}", fresh.display()))?;
-    fs::rename(&fresh, &kernel.initramfs).with_context(|| format!("renaming {}", fresh.display()))?;
-    fs::write(&stamp, inputs).with_context(|| format!("writing {}", stamp.display()))
+    put(&kernel.initramfs, &archive)?;
+    put(&stamp, inputs.as_bytes())
 }
 
 fn build(modules: &Path) -> Result<Vec<u8>> {

@@ -9,13 +9,14 @@ use anyhow::{Context, Result, bail, ensure};
 use crate::initramfs;
 use crate::paths;
 use crate::tool::{capture, run};
+use crate::vmlinux;
 
 /// An unpacked kernel with its modules and an initramfs.
 #[derive(Debug, Clone)]
 pub struct Kernel {
     /// Its release, such as 6.1.0-57-amd64.
     pub release: String,
-    /// The compressed kernel.
+    /// What the emulator starts: the plain kernel where that is possible, else the compressed one.
     pub image: PathBuf,
     /// The directory that becomes /lib/modules.
     pub modules: PathBuf,
@@ -32,8 +33,7 @@ impl Kernel {
         if !kernel.image.exists() || !kernel.modules.join(&kernel.release).join("modules.dep").exists() {
             return Ok(None);
         }
-        initramfs::ensure(&kernel)?;
-        Ok(Some(kernel))
+        kernel.complete().map(Some)
     }
 
     /// Fetches the newest kernel package of this distribution.
@@ -57,9 +57,18 @@ impl Kernel {
             fs::remove_dir_all(&root).with_context(|| format!("removing the old {}", root.display()))?;
         }
         fs::rename(&fresh, &root).with_context(|| format!("moving the kernel to {}", root.display()))?;
-        let kernel = Kernel::below(&root, &release);
-        initramfs::ensure(&kernel)?;
-        Ok(kernel)
+        Kernel::below(&root, &release).complete()
+    }
+
+    /// Adds what this program makes of the packages, where it is missing or old.
+    fn complete(mut self) -> Result<Self> {
+        initramfs::ensure(&self)?;
+        let boot = self.image.parent().context("the kernel lies nowhere")?;
+        let (plain, config) = (boot.join("vmlinux"), boot.join(format!("config-{}", self.release)));
+        if plain.exists() || vmlinux::extract(&self.image, &config, &plain)? {
+            self.image = plain;
+        }
+        Ok(self)
     }
 
     fn below(root: &Path, release: &str) -> Self {

@@ -26,4 +26,5 @@ pub mod tidy;
 pub mod tool;
 pub mod virtual_disk;
 pub mod vm;
+pub mod vmlinux;
 pub mod workspace;

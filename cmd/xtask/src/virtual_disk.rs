@@ -101,6 +101,20 @@ impl VirtualDisk {
             .collect()
     }
 
+    /// Makes the disk blank and whole again, while no machine uses it.
+    ///
+    /// # Errors
+    /// When its file cannot be truncated.
+    pub fn blank(&mut self) -> Result<()> {
+        self.bad_sectors.clear();
+        let blanked = File::options().write(true).open(&self.file).and_then(|file| {
+            let bytes = file.metadata()?.len();
+            file.set_len(0)?;
+            file.set_len(bytes)
+        });
+        blanked.with_context(|| format!("blanking {}", self.file.display()))
+    }
+
     /// The serial number that the guest sees.
     pub fn serial(&self) -> String {
         format!("{SERIAL_PREFIX}{:02}", self.index)

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use crate::protocol::Disk;
+use crate::protocol::{Content, Disk};
 
 /// Serial numbers of spare disks start so.
 pub const SERIAL_PREFIX: &str = "rig-";
@@ -48,33 +48,49 @@ pub struct Blanker {
 }
 
 impl Blanker {
-    /// Discards the content of every spare disk that was written to since the last call, after which it reads as zeroes
-    /// (the host's files are sparse); says which could not be, and why.
-    pub fn blank(&mut self) -> Vec<String> {
-        let dirty: Vec<Disk> = spare()
-            .into_iter()
-            .filter(|disk| self.written.get(&disk.serial) != counters(disk).as_ref())
-            .collect();
+    /// Discards every spare disk that was written to since the last call, after which it reads as zeroes (the host's
+    /// files are sparse); says which could not be, and why.
+    pub fn blank(&mut self, at_start: Content) -> Vec<String> {
         let mut failed = Vec::new();
-        for disk in &dirty {
-            if let Err(why) = tool("blkdiscard", &["-f", &disk.node]) {
+        let mut touched = false;
+        for disk in spare() {
+            let now = counters(&disk);
+            let last = self.written.get(&disk.serial);
+            let untouched = last
+                .map_or(at_start == Content::Blank && now.as_deref() == Some(UNTOUCHED), |last| {
+                    now.as_ref() == Some(last)
+                });
+            if untouched {
+                continue;
+            }
+            touched = true;
+            if let Err(why) = blank(&disk) {
                 failed.push(format!("blanking {} ({}): {why}", disk.node, disk.serial));
             }
-            // A disk without a partition table answers with an error when it never had one: nothing to forget then.
-            let _ = tool("blockdev", &["--rereadpt", &disk.node]);
-        }
-        if !dirty.is_empty() {
-            // Without udev there is nothing to settle; the disks are blank all the same.
-            let _ = tool("udevadm", &["settle", "--timeout=20"]);
-        }
-        for disk in dirty {
             if let Some(counters) = counters(&disk) {
                 self.written.insert(disk.serial, counters);
             }
         }
+        if touched {
+            // Without udev there is nothing to settle; the disks are blank all the same.
+            let _ = tool("udevadm", &["settle", "--timeout=20"]);
+        }
         failed
     }
 }
+
+fn blank(disk: &Disk) -> Result<(), String> {
+    tool("blkdiscard", &["-f", &disk.node])?;
+    let has_partitions = fs::read_dir(format!("/sys/block/{}", disk.node.trim_start_matches("/dev/")))
+        .is_ok_and(|entries| entries.flatten().any(|entry| entry.path().join("partition").exists()));
+    if has_partitions {
+        tool("blockdev", &["--rereadpt", &disk.node])?;
+    }
+    Ok(())
+}
+
+/// The counters of a disk that nobody has written to.
+const UNTOUCHED: &str = "0 0 0 0";
 
 /// Writes and discards so far (kernel: Documentation/block/stat.rst, fields 5, 7, 12 and 14).
 fn counters(disk: &Disk) -> Option<String> {

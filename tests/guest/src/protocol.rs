@@ -27,10 +27,12 @@ pub enum Request {
         /// What to run.
         command: Command,
     },
-    /// Zero every spare disk that was written to since the last time; answered by [`Event::Blanked`].
+    /// Discard every spare disk that was written to since the last time; answered by [`Event::Blanked`].
     Blank {
         /// Comes back in the answer.
         id: u32,
+        /// What the disks held when the machine started.
+        at_start: Content,
     },
     /// Name everything that a test left behind and remove it; answered by [`Event::Swept`].
     Sweep {
@@ -42,6 +44,15 @@ pub enum Request {
         /// Comes back in the answer.
         id: u32,
     },
+}
+
+/// What is known of the spare disks' content.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Content {
+    /// Nothing but zeroes.
+    Blank,
+    /// Anything.
+    Unknown,
 }
 
 /// A command, its surroundings and its limit.

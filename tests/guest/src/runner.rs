@@ -55,8 +55,8 @@ pub fn serve(port: File) -> io::Result<()> {
                 let host = host.clone();
                 thread::spawn(move || host.send(&Frame::Event(run(id, &command, &host))));
             }
-            Request::Blank { id } => {
-                let failed = blanker.blank();
+            Request::Blank { id, at_start } => {
+                let failed = blanker.blank(at_start);
                 host.send(&Frame::Event(Event::Blanked { id, disks: disks::spare(), failed }));
             }
             Request::Sweep { id } => {

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use anyhow::{Context, Result};
-use guest::protocol::{Command, Stream};
+use guest::protocol::{Command, Status, Stream};
 
 use super::case::Case;
 use super::tally::Tally;
@@ -22,9 +22,6 @@ const DISKS: [DiskSpec; 2] = [DiskSpec::plain(6), DiskSpec { count: 2, bytes: 20
 /// How often one test may cut the power.
 const MAX_PHASES: usize = 50;
 
-/// How often the machine may fail to start before the run is given up.
-const MAX_FAILED_STARTS: usize = 3;
-
 /// Runs all cases in one machine; a lost machine fails one test and is started again.
 ///
 /// # Errors
@@ -40,19 +37,33 @@ pub fn run(cases: &[Case], tally: &mut Tally) -> Result<()> {
     println!("machine  Linux {} after {:.1} s", machine.booted().0, start.elapsed().as_secs_f64());
     for case in cases {
         let start = Instant::now();
-        let verdict = match attempt(&mut machine, case) {
-            Ok(verdict) => verdict,
-            Err(error) => match error.downcast::<Lost>() {
-                Ok(lost) => {
-                    println!("{}\nthe end of the machine's console:\n{}", lost.written, lost.console);
-                    Verdict::Failed(format!("the machine was lost: {}", lost.why))
-                }
-                Err(error) => Verdict::Failed(format!("{error:#}")),
-            },
-        };
+        let attempt = attempt(&mut machine, case).unwrap_or_else(|error| Attempt::failed(&error));
+        let verdict = case.must_fail().map_or(attempt.verdict.clone(), |how| attempt.verdict.must_fail(how));
+        if matches!(verdict, Verdict::Failed(_)) {
+            println!("--- {} ---\n{}\n---", case.full_name(), attempt.report);
+        }
         tally.count(&case.full_name(), &verdict, start.elapsed());
     }
     Ok(())
+}
+
+/// What one run of a test gave.
+struct Attempt {
+    verdict: Verdict,
+    /// What a person wants to read when it failed.
+    report: String,
+}
+
+impl Attempt {
+    fn failed(error: &anyhow::Error) -> Self {
+        match error.downcast_ref::<Lost>() {
+            Some(lost) => Attempt {
+                verdict: Verdict::Failed(format!("the machine was lost: {}", lost.why)),
+                report: format!("{}\nthe end of the machine's console:\n{}", lost.written, lost.console),
+            },
+            None => Attempt { verdict: Verdict::Failed(format!("{error:#}")), report: String::new() },
+        }
+    }
 }
 
 fn suites(cases: &[Case]) -> BTreeMap<String, PathBuf> {
@@ -60,15 +71,13 @@ fn suites(cases: &[Case]) -> BTreeMap<String, PathBuf> {
 }
 
 /// Prepares the machine, runs the test through all its phases, and looks for what it left behind.
-fn attempt(machine: &mut Machine, case: &Case) -> Result<Verdict> {
+fn attempt(machine: &mut Machine, case: &Case) -> Result<Attempt> {
     prepare(machine)?;
-    let mut taken = Duration::ZERO;
     let mut output = run_phase(machine, case, 0)?;
     for phase in 1..=MAX_PHASES {
         if machine.is_running() {
             break;
         }
-        taken += output.took;
         machine.start().context("starting the machine after the power cut")?;
         let earlier = std::mem::take(&mut output.written);
         output = run_phase(machine, case, phase)?;
@@ -76,31 +85,30 @@ fn attempt(machine: &mut Machine, case: &Case) -> Result<Verdict> {
     }
     let text = output.text();
     let mut verdict = judge(&output.status, &text, &output.kernel_log);
+    let mut report = format!("{text}\nthe kernel logged meanwhile:\n{}", output.kernel_log.join("\n"));
+    if output.status == Status::Stuck {
+        // What holds the process may hold whoever looks for leftovers, too.
+        report += &format!("\nblocked tasks:\n{}", machine.blocked_tasks());
+        machine.cut_power();
+        return Ok(Attempt { verdict, report });
+    }
     let (found, stuck) = machine.sweep()?;
     if verdict == Verdict::Passed && !found.is_empty() {
         verdict = Verdict::Failed(format!("left behind: {}", found.join(", ")));
     }
-    if !stuck.is_empty() || matches!(output.status, guest::protocol::Status::Stuck) {
-        println!("the machine cannot be cleaned and is started again: {}", stuck.join(", "));
+    if !stuck.is_empty() {
+        report += &format!("\nthe machine cannot be cleaned and is started again: {}", stuck.join(", "));
         machine.cut_power();
     }
-    if matches!(verdict, Verdict::Failed(_)) {
-        println!("--- {} wrote:\n{text}", case.full_name());
-        println!("--- the kernel logged meanwhile:\n{}\n---", output.kernel_log.join("\n"));
-    }
-    Ok(verdict)
+    Ok(Attempt { verdict, report })
 }
 
 /// Gives the next test a running machine with all its disks, blank.
 fn prepare(machine: &mut Machine) -> Result<()> {
-    for _ in 1..MAX_FAILED_STARTS {
-        if machine.is_running() && machine.plug_all().is_ok() && machine.blank_disks().is_ok() {
-            return Ok(());
-        }
-        machine.start()?;
+    if machine.is_running() && machine.plug_all().is_ok() && machine.blank_disks().is_ok() {
+        return Ok(());
     }
-    machine.plug_all()?;
-    machine.blank_disks().map(drop)
+    machine.start_blank().or_else(|_| machine.start_blank()).context("starting the machine twice")
 }
 
 fn run_phase(machine: &mut Machine, case: &Case, phase: usize) -> Result<Output, Lost> {

@@ -1,7 +1,9 @@
 //! The disposable virtual machine: boot it, run commands in it, pull its disks, cut its power.
 
+mod hotplug;
+mod outcome;
+
 use std::collections::BTreeMap;
-use std::fmt;
 use std::fs;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
@@ -10,21 +12,22 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
-use guest::protocol::{Command, Disk, Event, Frame, Request, Status, Stream};
-use serde_json::json;
+use guest::protocol::{Command, Content, Disk, Event, Frame, Request, Status, Stream};
 
 use crate::boot;
 use crate::kernel::Kernel;
 use crate::lock::Lock;
 use crate::qemu::{self, Accelerator, Emulator, RunDir, connect};
-use crate::qmp::Qmp;
 use crate::virtual_disk::{DiskSpec, VirtualDisk};
 
+use outcome::text;
+pub use outcome::{Lost, Output, Watch};
+
 /// How long the machine may take to boot; emulation needs about 7 seconds on an idle host.
-const BOOT: Duration = Duration::from_secs(180);
+const BOOT: Duration = Duration::from_secs(300);
 
 /// How much longer than a command's own limit the guest may take to report its end.
-const GRACE: Duration = Duration::from_secs(40);
+const GRACE: Duration = Duration::from_secs(30);
 
 /// How long the guest may take for anything that is not a command.
 const ANSWER: Duration = Duration::from_secs(180);
@@ -65,6 +68,8 @@ pub struct Machine {
     run: RunDir,
     accelerator: Accelerator,
     virtual_disks: Vec<VirtualDisk>,
+    /// What the disks held at the last start.
+    content: Content,
     running: Option<Running>,
     next_id: u32,
 }
@@ -79,53 +84,6 @@ struct Running {
     disks: Vec<Disk>,
 }
 
-/// What a command gave.
-#[derive(Debug, Clone)]
-pub struct Output {
-    /// How it ended.
-    pub status: Status,
-    /// What it wrote, in the order of arrival.
-    pub written: Vec<(Stream, Vec<u8>)>,
-    /// What the kernel logged meanwhile.
-    pub kernel_log: Vec<String>,
-    /// How long it ran in the guest.
-    pub took: Duration,
-}
-
-impl Output {
-    /// Both streams as text, in the order of arrival.
-    pub fn text(&self) -> String {
-        let bytes: Vec<u8> = self.written.iter().flat_map(|(_, bytes)| bytes).copied().collect();
-        String::from_utf8_lossy(&bytes).into_owned()
-    }
-
-    /// Standard output as text.
-    pub fn stdout(&self) -> String {
-        let out = self.written.iter().filter(|(stream, _)| *stream == Stream::Out);
-        let bytes: Vec<u8> = out.flat_map(|(_, bytes)| bytes).copied().collect();
-        String::from_utf8_lossy(&bytes).into_owned()
-    }
-}
-
-/// The machine is gone or does not answer; the same disks can be started again.
-#[derive(Debug)]
-pub struct Lost {
-    /// What happened.
-    pub why: String,
-    /// The end of its console.
-    pub console: String,
-    /// What the command had written until then.
-    pub written: String,
-}
-
-impl fmt::Display for Lost {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "the machine is lost: {}; the end of its console:\n{}", self.why, self.console)
-    }
-}
-
-impl std::error::Error for Lost {}
-
 impl Machine {
     /// Boots a machine with fresh disks.
     pub fn boot(lock: &Lock, kernel: &Kernel, spec: &MachineSpec) -> Result<Self> {
@@ -137,14 +95,32 @@ impl Machine {
         let accelerator = qemu::accelerator(kernel, &run)?;
         let virtual_disks = VirtualDisk::create_all(&spec.disks, lock.run_dir())?;
         let kernel = kernel.clone();
-        let mut machine = Machine { kernel, run, accelerator, virtual_disks, running: None, next_id: 0 };
-        machine.start()?;
+        let content = Content::Blank;
+        let mut machine =
+            Machine { kernel, run, accelerator, virtual_disks, content, running: None, next_id: 0 };
+        machine.start_blank()?;
         Ok(machine)
     }
 
+    /// Starts the machine again with all its disks blank.
+    ///
+    /// # Errors
+    /// As [`Machine::start`].
+    pub fn start_blank(&mut self) -> Result<()> {
+        self.cut_power();
+        self.virtual_disks.iter_mut().try_for_each(VirtualDisk::blank)?;
+        self.start()?;
+        self.content = Content::Blank;
+        Ok(())
+    }
+
     /// Starts the machine again on the same disks, after [`Machine::cut_power`] or when it was lost.
+    ///
+    /// # Errors
+    /// [`Lost`] when the machine does not come up; else when the emulator cannot be started.
     pub fn start(&mut self) -> Result<()> {
         self.cut_power();
+        self.content = Content::Unknown;
         // A machine that starts has all its disks.
         self.virtual_disks.iter_mut().for_each(|disk| disk.plugged = true);
         let mut emulator = Emulator::start(&self.kernel, &self.run, &self.virtual_disks, self.accelerator)?;
@@ -233,18 +209,6 @@ impl Machine {
         }
     }
 
-    fn fulfil(&mut self, wish: &Watch) -> Result<()> {
-        match wish {
-            Watch::GoOn => Ok(()),
-            Watch::CutPower => {
-                self.cut_power();
-                Ok(())
-            }
-            Watch::Unplug(index) => self.unplug(*index),
-            Watch::Plug(index, bad_sectors) => self.plug(*index, bad_sectors),
-        }
-    }
-
     /// Whether the machine runs, as far as is known.
     #[must_use]
     pub fn is_running(&self) -> bool {
@@ -253,7 +217,8 @@ impl Machine {
 
     /// Zeroes every spare disk that was written to, and returns the disks.
     pub fn blank_disks(&mut self) -> Result<Vec<Disk>> {
-        match self.ask(|id| Request::Blank { id })? {
+        let at_start = self.content;
+        match self.ask(|id| Request::Blank { id, at_start })? {
             Event::Blanked { disks, failed, .. } if failed.is_empty() => {
                 if let Some(running) = &mut self.running {
                     running.disks.clone_from(&disks);
@@ -273,68 +238,6 @@ impl Machine {
         }
     }
 
-    /// Pulls a disk out, by its place among the disks.
-    pub fn unplug(&mut self, index: usize) -> Result<()> {
-        let disk = self.disk(index)?;
-        let mut qmp = Qmp::connect(&self.run.qmp_socket())?;
-        qmp.execute("device_del", &json!({"id": disk.device()}))?;
-        qmp.wait_deleted(&disk.device())?;
-        qmp.execute("blockdev-del", &json!({"node-name": disk.node()}))?;
-        if let Some(kept) = self.virtual_disks.get_mut(index) {
-            kept.plugged = false;
-        }
-        Ok(())
-    }
-
-    /// Puts a pulled disk back; reading the given sectors (of 512 bytes) fails from now on.
-    pub fn plug(&mut self, index: usize, bad_sectors: &[u64]) -> Result<()> {
-        let mut disk = self.disk(index)?;
-        disk.bad_sectors = bad_sectors.to_vec();
-        disk.plugged = true;
-        let mut qmp = Qmp::connect(&self.run.qmp_socket())?;
-        qmp.execute("blockdev-add", &disk.backend())?;
-        qmp.execute("device_add", &disk.frontend())?;
-        if let Some(kept) = self.virtual_disks.get_mut(index) {
-            *kept = disk;
-        }
-        Ok(())
-    }
-
-    /// Puts every disk back that was pulled, and replaces those whose sectors fail.
-    ///
-    /// # Errors
-    /// When the emulator refuses, or the guest does not let go of a disk.
-    pub fn plug_all(&mut self) -> Result<()> {
-        for disk in self.virtual_disks.clone() {
-            if disk.plugged && disk.bad_sectors.is_empty() {
-                continue;
-            }
-            if disk.plugged {
-                self.unplug(disk.index)?;
-            }
-            self.plug(disk.index, &[])?;
-            self.wait_for_disk(&disk.serial())?;
-        }
-        Ok(())
-    }
-
-    fn wait_for_disk(&mut self, serial: &str) -> Result<()> {
-        let start = Instant::now();
-        while start.elapsed() < Duration::from_secs(30) {
-            if self.blank_disks()?.iter().any(|disk| disk.serial == serial) {
-                return Ok(());
-            }
-            thread::sleep(Duration::from_millis(200));
-        }
-        bail!("the guest did not find the disk {serial} within 30 s of its plugging")
-    }
-
-    fn disk(&self, index: usize) -> Result<VirtualDisk> {
-        let count = self.virtual_disks.len();
-        let disk = self.virtual_disks.get(index);
-        disk.cloned().with_context(|| format!("there is no disk {index}: the machine has {count}"))
-    }
-
     /// The last lines of the console.
     pub fn console_tail(&self, lines: usize) -> String {
         tail(&self.run.console_log(), lines)
@@ -345,7 +248,8 @@ impl Machine {
         connect(&self.run.terminal_socket())
     }
 
-    fn lost(&mut self, why: String, written: &str) -> Lost {
+    /// The end of the console, after the kernel was asked to write the stacks of blocked tasks there.
+    pub fn blocked_tasks(&mut self) -> String {
         if let Some(running) = &mut self.running
             && running.emulator.is_running()
             && self.send(|id| Request::BlockedTasks { id }).is_ok()
@@ -353,7 +257,11 @@ impl Machine {
             // The stacks take a moment on an emulated serial line.
             thread::sleep(Duration::from_secs(3));
         }
-        let console = self.console_tail(80);
+        self.console_tail(80)
+    }
+
+    fn lost(&mut self, why: String, written: &str) -> Lost {
+        let console = self.blocked_tasks();
         self.cut_power();
         Lost { why, console, written: written.to_owned() }
     }
@@ -400,19 +308,6 @@ impl Machine {
     }
 }
 
-/// What the watcher of a running command wants.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Watch {
-    /// Nothing.
-    GoOn,
-    /// Cut the machine's power now.
-    CutPower,
-    /// Pull the disk with this place out.
-    Unplug(usize),
-    /// Put the disk with this place back; reading these sectors fails.
-    Plug(usize, Vec<u64>),
-}
-
 fn answers(event: &Event, to: u32) -> bool {
     match event {
         Event::Ready { .. } => false,
@@ -433,11 +328,6 @@ fn receive(mut port: UnixStream) -> Receiver<Frame> {
         }
     });
     told
-}
-
-fn text(written: &[(Stream, Vec<u8>)]) -> String {
-    let bytes: Vec<u8> = written.iter().flat_map(|(_, bytes)| bytes).copied().collect();
-    String::from_utf8_lossy(&bytes).into_owned()
 }
 
 fn tail(path: &Path, lines: usize) -> String {
