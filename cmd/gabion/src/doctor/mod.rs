@@ -332,6 +332,11 @@ WARNING  group data: half-made volumes are left: half
         view.problems.push(Problem::MissingPv { vg, pv, hint: Some("/dev/vdb".into()) });
         let found = finding(&host, "pv-missing");
         assert_eq!((found.severity, found.subject.as_str()), (Severity::Error, "group data"));
+        assert!(found.problem.ends_with("is missing, last seen on /dev/vdb"), "{}", found.problem);
+        let part = host_with(&[], &[("raid1 2 AA 16384", "raid1 2 AD 16384")]);
+        let part = finding(&part, "raid-degraded");
+        assert_eq!(part.subject, "volume data/rdata_tmeta");
+        assert_eq!(part.remedy, ["lvchange --refresh data/rdata"]);
         assert_eq!(
             found.meaning,
             "Cannot be read without it: wide. Without a spare copy now: mirror, par, rdata."

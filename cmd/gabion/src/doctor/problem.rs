@@ -45,16 +45,19 @@ fn group_name(host: &Host, vg: Uuid) -> String {
 
 fn pv_away(host: &Host, problem: &Problem) -> Finding {
     match problem {
-        Problem::FlaggedMissing { vg, .. } => {
+        Problem::FlaggedMissing { vg, pv, device } => {
             let name = group_name(host, *vg);
-            Finding::new(Severity::Error, "pv-not-restored", format!("group {name}"), problem.to_string())
+            let text = format!("PV {pv} is back on {}, and the group does not use it yet", device.display());
+            Finding::new(Severity::Error, "pv-not-restored", format!("group {name}"), text)
                 .meaning("Nothing is read from it or written to it, so copies on it fall behind.")
                 .step(format!("gabion group restore {name}"))
         }
-        Problem::MissingPv { vg, pv, .. } => {
+        Problem::MissingPv { vg, pv, hint } => {
             let name = group_name(host, *vg);
+            let seen = hint.as_ref().map(|hint| format!(", last seen on {hint}")).unwrap_or_default();
+            let text = format!("PV {pv} is missing{seen}");
             let meaning = host.view.vg_by_uuid(*vg).map(|vg| loss(vg, *pv)).unwrap_or_default();
-            Finding::new(Severity::Error, "pv-missing", format!("group {name}"), problem.to_string())
+            Finding::new(Severity::Error, "pv-missing", format!("group {name}"), text)
                 .meaning(meaning)
                 .step("bring the disk back if it can be had; then run `gabion doctor` again")
         }

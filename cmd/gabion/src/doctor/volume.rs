@@ -80,17 +80,35 @@ fn raid_degraded(vg: &Vg, lv: &Lv, subject: &str, legs: usize, failed: &[usize])
         format!("{} of its {legs} legs do not work any more (leg {list})", failed.len()),
     )
     .meaning("The data are served from the other legs; another failing disk can cost them.");
+    let top = visible_above(vg, lv);
+    let (path, ours) = (format!("{}/{}", vg.name, top.name), top.has_tag(OWNER));
     // With all PVs there, the disk was only away for a moment, and a refresh takes it in again.
-    if vg.is_partial(lv) {
-        finding.step("bring the disk back; `gabion doctor` then says how to take it in again").step(format!(
-            "or rebuild on another disk of the group: lvconvert --repair {}/{}",
-            vg.name, lv.name
-        ))
-    } else if lv.has_tag(OWNER) {
-        finding.step(format!("gabion volume refresh {}/{}", vg.name, lv.name))
-    } else {
-        finding.step(format!("lvchange --refresh {}/{}", vg.name, lv.name))
+    match (vg.is_partial(lv), ours) {
+        (true, true) => finding
+            .step("bring the disk back; `gabion doctor` then says how to take it in again")
+            .step(format!("or rebuild on another disk of the group: gabion volume repair {path}")),
+        (true, false) => finding
+            .step("bring the disk back; `gabion doctor` then says how to take it in again")
+            .step(format!(
+                "or rebuild on another disk of the group: lvconvert --repair {}/{}",
+                vg.name, lv.name
+            )),
+        (false, true) => finding.step(format!("gabion volume refresh {path}")),
+        (false, false) => finding.step(format!("lvchange --refresh {path}")),
     }
+}
+
+/// The volume that users know a hidden part by; the part itself where there is none.
+fn visible_above<'a>(vg: &'a Vg, lv: &'a Lv) -> &'a Lv {
+    let mut top = lv;
+    // Nesting in metadata is a handful of layers; more would be a loop in damaged ones.
+    for _ in 0..16 {
+        match vg.users_of(&top.name).next() {
+            Some(user) if !vg.is_visible(top) => top = user,
+            _ => break,
+        }
+    }
+    top
 }
 
 fn snapshot(host: &Host, vg: &Vg, lv: &Lv, subject: &str) -> Option<Finding> {

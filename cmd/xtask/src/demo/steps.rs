@@ -149,18 +149,18 @@ sync && df -h --output=source,fstype,size,used,target /run/demo/*",
         title: "Fill a thin pool until it grows itself",
         acts: &[
             run(
-                "gabion pool watch demo/pool --once --limit 150 &
+                "gabion pool watch demo/pool --once --by 50% --limit 150 &
 watcher=$!
 head -c 240M /dev/zero > /run/demo/www/fill && sync
 wait $watcher",
-                &["demo/pool: its data were", "grown from 300 MiB to 360 MiB"],
+                &["demo/pool: its data were", "grown from 300 MiB to 452 MiB"],
             ),
             check(
                 "the pool takes writes, and everything that was written is there",
                 "test $(stat --format %s /run/demo/www/fill) = $((240 << 20)) && touch /run/demo/www/more && sync
                  cd /run/demo/www && sha256sum --check --quiet /run/out/www.sum",
             ),
-            run("gabion pools", &["360 MiB"]),
+            run("gabion pools", &["452 MiB"]),
         ],
     },
     Step {
