@@ -225,8 +225,9 @@ fn a_message_reaches_a_thin_pool() -> Result<()> {
     let stand = Stand::new()?;
     stand.group("vgm")?;
     must(&stand.pool, &["lvcreate", "-L", "64m", "-T", "vgm/pool"])?;
+    // The layer `-tpool` gets a device of its own only once the pool has a volume.
     let message = |text: &str| TableStep::Message {
-        device: "vgm-pool-tpool".to_owned(),
+        device: "vgm-pool".to_owned(),
         sector: Sectors::new(0),
         text: text.to_owned(),
     };
