@@ -51,6 +51,11 @@ const PATTERNS: &[Pattern] = &[
         refused(&["Cannot use thin pool", "Expected transaction id"], Kind::Inconsistent),
         "the pool and the group's metadata are of different times; recover the group before anything else",
     ),
+    // Said as a warning. LVM then cannot tell how full the pool is, and calls it full.
+    advised(
+        refused(&["Thin pool", "has unexpected transaction id"], Kind::Inconsistent),
+        "the pool and the group's metadata are of different times; recover the group before anything else",
+    ),
     advised(
         refused(&["Multiple VGs found with the same name"], Kind::Inconsistent),
         "rename one of the groups by its uuid",
@@ -287,6 +292,14 @@ mod tests {
             ],
         );
         assert_eq!(error.kind(), Kind::InUse);
+        let error = classified(
+            ReturnCode::Failed,
+            &[
+                (4, "WARNING: Thin pool vgt/pool has unexpected transaction id 9, expecting 1."),
+                (3, "Cannot create new thin volume, free space in thin pool vgt/pool reached threshold."),
+            ],
+        );
+        assert_eq!(error.kind(), Kind::Inconsistent);
         let error = classified(
             ReturnCode::Failed,
             &[(3, "Can't get lock for wv."), (3, "/x/V_wv: flock failed: Resource temporarily unavailable")],
