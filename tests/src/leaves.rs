@@ -356,8 +356,8 @@ impl Printer {
         self.number("min_recovery_rate", raid.min_recovery_rate);
         self.number("max_recovery_rate", raid.max_recovery_rate);
         let legs = raid.legs.iter().flat_map(|leg| leg.meta.iter().chain([&leg.data])).map(quoted);
-        self.list(if raid0 { "raid0_lvs" } else { "raids" }, legs);
         let with_meta = raid0 && raid.legs.iter().any(|leg| leg.meta.is_some());
+        self.list(if raid0 && !with_meta { "raid0_lvs" } else { "raids" }, legs);
         if with_meta { "raid0_meta".to_owned() } else { raid.level.to_string() }
     }
 
@@ -372,7 +372,8 @@ impl Printer {
             _ => "ignore",
         });
         self.text("discards", discards);
-        self.number("zero_new_blocks", Some(u8::from(pool.zero_new_blocks)));
+        // Where chunks are not zeroed, the text says nothing of it.
+        self.number("zero_new_blocks", pool.zero_new_blocks.then_some(1));
         self.number("crop_metadata", pool.crop_metadata.map(u8::from));
         for (number, message) in (1..).zip(&pool.messages) {
             self.within(&format!("message{number}"), |out| match message {

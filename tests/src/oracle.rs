@@ -103,7 +103,8 @@ fn vg_fields(vg: &Vg) -> Fields {
     let size = vg.extent_size;
     let free = vg.free_extents();
     let areas = || vg.pvs.iter().filter_map(|pv| pv.device.as_ref()).flat_map(|device| &device.areas);
-    let snapshots = vg.visible_lvs().filter(|lv| vg.snapshot_with_store(&lv.name).is_some()).count();
+    // A snapshot that is being merged is hidden, and counts all the same.
+    let snapshots = vg.lvs.iter().filter(|lv| vg.snapshot_with_store(&lv.name).is_some()).count();
     vec![
         ("vg_name", vg.name.to_string()),
         ("vg_uuid", vg.uuid.to_string()),

@@ -304,7 +304,7 @@ fn a_suspended_device_is_told_and_not_opened() -> Result<()> {
 }
 
 #[test]
-fn the_largest_raid_volume_can_be_made_and_one_step_more_cannot() -> Result<()> {
+fn the_largest_striped_raid_volume_can_be_made_and_one_step_more_cannot() -> Result<()> {
     if skip_unless_dm() {
         return Ok(());
     }
@@ -319,7 +319,6 @@ fn the_largest_raid_volume_can_be_made_and_one_step_more_cannot() -> Result<()> 
     sandbox.run("lvremove -y v/gap")?;
     let stripe_size = Bytes::kib(64);
     let layouts = [
-        (Layout::Raid1 { copies: 2 }, "--type raid1 -m 1"),
         (Layout::Raid5 { stripes: 2, stripe_size }, "--type raid5 -i 2"),
         (Layout::Raid6 { stripes: 3, stripe_size }, "--type raid6 -i 3"),
         (Layout::Raid10 { copies: 2, stripes: 2, stripe_size }, "--type raid10 -m 1 -i 2"),

@@ -70,7 +70,8 @@ impl Vg {
     ///
     /// Zero where the group [takes no volumes](Vg::takes_volumes) or has fewer PVs with free extents than the layout has legs. The
     /// number is exact for the allocation policies `normal`, `contiguous` and `cling` (by following LVM's own choices), and
-    /// a multiple of the layout's stripes.
+    /// a multiple of the layout's stripes. For RAID 1 it is an upper bound where a leg would have to span several PVs: LVM
+    /// then makes less, and says so when it is asked.
     ///
     /// # Examples
     ///

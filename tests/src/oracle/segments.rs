@@ -104,14 +104,18 @@ fn segment_type(segment: &Segment) -> String {
 fn raid_fields(raid: &Raid, segment: &Segment, first: impl Fn(&LvName) -> String) -> Fields {
     let data: Vec<_> = raid.legs.iter().map(|leg| first(&leg.data)).collect();
     let meta: Vec<_> = raid.legs.iter().filter_map(|leg| leg.meta.as_ref()).map(first).collect();
-    let reshape = segment.reshape_len.get();
+    // Told for the levels that can be reshaped, also where there is no reshape space.
+    let reshape = match raid.level {
+        RaidLevel::Raid0 | RaidLevel::Raid1 => String::new(),
+        _ => segment.reshape_len.get().to_string(),
+    };
     vec![
         ("stripes", raid.legs.len().to_string()),
         ("stripe_size", size(raid.stripe_size)),
         ("region_size", size(raid.region_size)),
         ("devices", data.join(",")),
         ("metadata_devices", meta.join(",")),
-        ("reshape_len_le", if reshape == 0 { String::new() } else { reshape.to_string() }),
+        ("reshape_len_le", reshape),
     ]
 }
 
