@@ -86,8 +86,8 @@ pub trait Runner: fmt::Debug + Send + Sync {
     ///
     /// # Errors
     ///
-    /// [`Kind::Busy`](crate::Kind::Busy) when the group is quarantined or an earlier command outlived its caller;
-    /// [`Kind::TimedOut`](crate::Kind::TimedOut) and [`Kind::Crashed`](crate::Kind::Crashed), both with
+    /// [`Kind::Busy`] when the group is quarantined or an earlier command outlived its caller;
+    /// [`Kind::TimedOut`] and [`Kind::Crashed`], both with
     /// [`Effect::Unknown`](crate::Effect::Unknown) once the command had begun.
     fn run(&self, request: &Request) -> Result<Reply, Error>;
 
@@ -95,7 +95,7 @@ pub trait Runner: fmt::Debug + Send + Sync {
     ///
     /// # Errors
     ///
-    /// As [`Runner::run`]; [`Kind::Unsupported`](crate::Kind::Unsupported) from a runner that has no kernel.
+    /// As [`Runner::run`]; [`Kind::Unsupported`] from a runner that has no kernel.
     fn change_tables(&self, change: &TableChange) -> Result<Reply, Error> {
         Err(Error::new(Kind::Unsupported, &change.tried).with_answer("this runner changes no tables"))
     }
