@@ -243,7 +243,10 @@ fn thin(dice: &mut Dice, lvs: &mut Entries, name: &str, pvs: u64) {
     pool.add("transaction_id", number(dice.roll(1 << 31)));
     pool.add("chunk_size", number(128));
     pool.maybe(dice, "discards", text("passdown"));
-    pool.add("zero_new_blocks", number(dice.roll(2)));
+    // LVM writes it only where it holds.
+    if dice.roll(2) == 1 {
+        pool.add("zero_new_blocks", number(1));
+    }
     pool.maybe(dice, "crop_metadata", number(1));
     if dice.roll(2) == 0 {
         pool.add("message1", Node::Section(vec![("delete".to_owned(), number(dice.roll(1 << 24)))]));
