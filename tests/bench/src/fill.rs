@@ -27,6 +27,6 @@ pub(crate) fn run(report: &mut Report, site: &Site, budget: Duration) -> Result<
     let name = "fill of a thin pool";
     compare(report, budget, site, name, &mut lvs, Work::Fill)?;
     let mut dmsetup = site.command("dmsetup")?;
-    dmsetup.args(["status", "--noflush", &format!("{}-{POOL}-tpool", site.vg())]);
+    dmsetup.args(["status", "--noflush", &format!("{}-{POOL}", site.vg())]);
     compare(report, budget, site, name, &mut dmsetup, Work::Fill)
 }
