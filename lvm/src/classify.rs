@@ -38,24 +38,19 @@ const LOCK_HELD: &[&str] = &["flock failed: Resource temporarily unavailable"];
 /// What LVM says when the kernel lacks a target and modprobe did not bring it.
 const TARGET_MISSING: &[&str] = &["Required device-mapper target(s) not detected"];
 
+/// What to do about a pool whose transaction id is not the group's.
+const OTHER_TIME: &str =
+    "the pool and the group's metadata are of different times; recover the group before anything else";
+
 /// The texts of LVM 2.03.16 and later, most telling first: a pattern above wins over one below whichever message
 /// comes first, since LVM often adds general words to a cause, before or after it.
 const PATTERNS: &[Pattern] = &[
     advised(refused(LOCK_HELD, Kind::Busy), "try again when the other LVM command has ended"),
     // Consistency first: these make everything else that LVM says about the group doubtful.
-    advised(
-        refused(&["transaction_id is", "while expected"], Kind::Inconsistent),
-        "the pool and the group's metadata are of different times; recover the group before anything else",
-    ),
-    advised(
-        refused(&["Cannot use thin pool", "Expected transaction id"], Kind::Inconsistent),
-        "the pool and the group's metadata are of different times; recover the group before anything else",
-    ),
+    advised(refused(&["transaction_id is", "while expected"], Kind::Inconsistent), OTHER_TIME),
+    advised(refused(&["Cannot use thin pool", "Expected transaction id"], Kind::Inconsistent), OTHER_TIME),
     // Said as a warning. LVM then cannot tell how full the pool is, and calls it full.
-    advised(
-        refused(&["Thin pool", "has unexpected transaction id"], Kind::Inconsistent),
-        "the pool and the group's metadata are of different times; recover the group before anything else",
-    ),
+    advised(refused(&["Thin pool", "has unexpected transaction id"], Kind::Inconsistent), OTHER_TIME),
     advised(
         refused(&["Multiple VGs found with the same name"], Kind::Inconsistent),
         "rename one of the groups by its uuid",
