@@ -19,6 +19,8 @@ mod block;
 mod devno;
 #[cfg(feature = "discard")]
 mod discard;
+mod error;
+mod failure;
 #[cfg(feature = "loop")]
 mod ioctl;
 #[cfg(feature = "loop")]
@@ -29,4 +31,6 @@ pub use block::{BlockDevice, ListError, Mapped};
 pub use devno::{DeviceNumber, ParseDeviceNumberError};
 #[cfg(feature = "discard")]
 pub use discard::discard;
+pub use error::{Error, Kind};
+pub use failure::{Effect, Failure};
 pub use size::{Bytes, Sectors, SizeError};
