@@ -6,6 +6,7 @@ use std::fs::File;
 use std::ops::ControlFlow;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
+use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use devices::Bytes;
@@ -318,6 +319,40 @@ fn space_of_a_removed_volume_is_discarded_when_asked() -> Result<()> {
     assert!(group.remove_volume(&lv("db"), OnRemove::Discard)?.is_made());
     let after = blocks()?;
     assert!(after + (90 << 20) < full, "{full} bytes before, {after} after");
+    Ok(())
+}
+
+#[test]
+fn a_volume_that_is_open_for_a_moment_is_waited_for_and_one_that_stays_open_is_in_use() -> Result<()> {
+    if skip_unless_dm() {
+        return Ok(());
+    }
+    let fixture = Fixture::new(2, Bytes::mib(200))?;
+    let group = &fixture.group;
+    let slow = group.create_volume(&volume("slow", Bytes::mib(64)))?.into_inner();
+    let fast = group.create_volume(&volume("fast", Bytes::mib(32)))?.into_inner();
+    let attach = || group.attach_cache(&lv("slow"), &lv("fast"), CacheMode::WriteThrough, None);
+    let held = File::open(&fast.device)?;
+    assert_eq!(kind(attach()), Kind::InUse);
+    // As udev does, which opens every device that was just made.
+    let let_go = std::thread::spawn(move || {
+        std::thread::sleep(Duration::from_millis(700));
+        drop(held);
+    });
+    assert!(attach()?.is_made());
+    let_go.join().expect("the thread that holds the device");
+    assert!(group.detach_cache(&lv("slow"), AfterDetach::Remove)?.is_made());
+
+    let snapshot = NewSnapshot::new(lv("slow"), lv("cut"), at_least(Bytes::mib(16)));
+    assert!(group.snapshot(&snapshot)?.is_made());
+    let held = File::open(&slow.device)?;
+    assert_eq!(kind(group.restore_snapshot(&lv("cut"))), Kind::InUse);
+    let let_go = std::thread::spawn(move || {
+        std::thread::sleep(Duration::from_millis(700));
+        drop(held);
+    });
+    group.restore_snapshot(&lv("cut"))?;
+    let_go.join().expect("the thread that holds the device");
     Ok(())
 }
 

@@ -124,11 +124,7 @@ impl Group {
                 return refuse(Kind::InvalidArgument, format!("volume {} has classic snapshots", lv.name));
             }
         }
-        let open = crate::dm::Dm::open()?.open_count(&seen.vg().uuid, &fast.uuid)?;
-        if open.is_some_and(|count| count > 0) {
-            return refuse(Kind::InUse, format!("volume {} is open", fast.name));
-        }
-        Ok(())
+        seen.wait_until_closed(&[fast], tried)
     }
 }
 

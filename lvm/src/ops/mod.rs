@@ -9,6 +9,7 @@
 
 mod activate;
 mod cache;
+mod closed;
 mod create;
 mod group;
 mod guard;

@@ -4,7 +4,6 @@ use super::create::Recipe;
 use super::seen::{Need, Seen};
 use super::{Change, FS_PREFIX, Group, SizeRange, Volume};
 use crate::command::{Merge, SnapshotCreate};
-use crate::dm::Dm;
 use crate::metadata::Lv;
 use crate::{DevicePath, Error, Kind, LvName, Space, Tag};
 
@@ -139,14 +138,7 @@ impl Group {
         };
         let _origin = self.guard(origin, &tried)?;
         let origin = seen.finished_lv(&self.lvm, origin, &tried)?;
-        let dm = Dm::open()?;
-        for lv in [origin, lv] {
-            if dm.open_count(&seen.vg().uuid, &lv.uuid)?.is_some_and(|count| count > 0) {
-                return Err(Error::new(Kind::InUse, tried)
-                    .with_answer(format!("volume {} is open", lv.name))
-                    .with_advice("unmount it first"));
-            }
-        }
+        seen.wait_until_closed(&[origin, lv], &tried)?;
         self.run(&seen, &tried, &Merge { snapshot: seen.target(snapshot) })?;
         let name = origin.name.clone();
         let after = Seen::of(&self.lvm, self.uuid, Need::Ours, &tried)?;
