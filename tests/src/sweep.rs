@@ -32,6 +32,8 @@ pub enum Points {
     All,
     /// So many, spread evenly.
     Some(usize),
+    /// Those between two ioctls of the worker, counted from its start, both included.
+    Between(usize, usize),
 }
 
 /// One operation under the sweep.
@@ -80,7 +82,7 @@ impl Sweep<'_> {
             slowest = slowest.max(begun.elapsed());
         }
         println!(
-            "{}: {} of {} points, {killed} killed, in {:.0} s (slowest {:.1} s); recovery {steps:?}",
+            "FIGURES: {}: {} of {} points, {killed} killed, in {:.0} s (slowest {:.1} s); recovery {steps:?}",
             self.name,
             chosen.len(),
             all - before,
@@ -122,6 +124,7 @@ impl Sweep<'_> {
 fn choose(first: usize, last: usize, points: Points) -> Vec<usize> {
     match points {
         Points::All => (first..=last).collect(),
+        Points::Between(from, to) => (first.max(from)..=last.min(to)).collect(),
         Points::Some(count) => {
             let span = last - first;
             let mut chosen: Vec<usize> =

@@ -267,10 +267,14 @@ macro_rules! every_point {
     };
 }
 
-/// All points, or as many of each command as `GABION_SWEEP_POINTS` says, spread evenly.
+/// All points, or what `GABION_SWEEP_POINTS` says: a number of points of each command, or `FROM-TO`.
 fn points() -> Points {
-    let wish = std::env::var("GABION_SWEEP_POINTS").ok().and_then(|count| count.parse().ok());
-    wish.map_or(Points::All, Points::Some)
+    let Ok(wish) = std::env::var("GABION_SWEEP_POINTS") else { return Points::All };
+    let number = |text: &str| text.parse().unwrap_or_else(|_| panic!("GABION_SWEEP_POINTS={wish}"));
+    match wish.split_once('-') {
+        Some((from, to)) => Points::Between(number(from), number(to)),
+        None => Points::Some(number(&wish)),
+    }
 }
 
 every_point! {

@@ -12,6 +12,7 @@ use guest::protocol::Command;
 use serde_json::{Value, json};
 
 use crate::built;
+use crate::kernel::MachineKind;
 use crate::lock::Lock;
 use crate::machine::{Machine, MachineSpec};
 use crate::setup;
@@ -54,10 +55,10 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     let release = built::build(&options)?;
     let release: BTreeMap<String, PathBuf> =
         release.into_iter().map(|program| (program.name, program.path)).collect();
-    let kernel = if arguments.native_only { None } else { Some(setup::ready()?) };
+    let kernel = if arguments.native_only { None } else { Some(setup::ready(MachineKind::Qemu)?) };
     let guest = if arguments.native_only { BTreeMap::new() } else { built::guest_programs()? };
     // Nobody else's machine may run meanwhile, natively neither.
-    let lock = Lock::take()?;
+    let lock = Lock::take(MachineKind::Qemu)?;
     let start = Instant::now();
     let mut figures = vec![natively(&lock, &release, arguments)?];
     if let Some(kernel) = kernel {

@@ -95,9 +95,10 @@ mod tests {
         fs::write(&program, "content").unwrap();
         let kernel = Kernel {
             release: "6.1".into(),
+            machine: crate::kernel::MachineKind::Qemu,
             image: "/boot/vmlinuz".into(),
             modules: "/lib/modules".into(),
-            initramfs: "/initramfs".into(),
+            initramfs: None,
         };
         let programs = BTreeMap::from([("program".to_owned(), program.clone())]);
         stage(&share, &kernel, &programs).unwrap();

@@ -37,12 +37,13 @@ exec $b switch_root /root /bin/sh /run/rig/boot.sh
 /// Makes the kernel's initramfs unless the very same one is there.
 pub fn ensure(kernel: &Kernel) -> Result<()> {
     let inputs = format!("{INIT}\n{MODULES:?}\n{}\n", kernel.release);
-    let stamp = kernel.initramfs.with_extension("inputs");
-    if kernel.initramfs.exists() && fs::read_to_string(&stamp).is_ok_and(|last| last == inputs) {
+    let Some(path) = &kernel.initramfs else { return Ok(()) };
+    let stamp = path.with_extension("inputs");
+    if path.exists() && fs::read_to_string(&stamp).is_ok_and(|last| last == inputs) {
         return Ok(());
     }
     let archive = build(&kernel.modules.join(&kernel.release))?;
-    put(&kernel.initramfs, &archive)?;
+    put(path, &archive)?;
     put(&stamp, inputs.as_bytes())
 }
 

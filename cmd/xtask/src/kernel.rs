@@ -11,17 +11,30 @@ use crate::paths;
 use crate::tool::{capture, run};
 use crate::vmlinux;
 
-/// An unpacked kernel with its modules and an initramfs.
+/// What the guest runs on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
+pub enum MachineKind {
+    /// An emulated computer with the distribution's own kernel: disks can be unplugged and can fail
+    #[default]
+    Qemu,
+    /// User-mode Linux, another kernel as a process of this host: several times faster, without hot-plug
+    Uml,
+}
+
+/// An unpacked kernel with its modules and, for the emulator, an initramfs.
 #[derive(Debug, Clone)]
 pub struct Kernel {
     /// Its release, such as 6.1.0-57-amd64.
     pub release: String,
-    /// What the emulator starts: the plain kernel where that is possible, else the compressed one.
+    /// What it runs on.
+    pub machine: MachineKind,
+    /// What the emulator starts: the plain kernel where that is possible, else the compressed one. User-mode Linux: the
+    /// program.
     pub image: PathBuf,
     /// The directory that becomes /lib/modules.
     pub modules: PathBuf,
-    /// What it boots into.
-    pub initramfs: PathBuf,
+    /// What it boots into; user-mode Linux begins in the host's own root instead.
+    pub initramfs: Option<PathBuf>,
 }
 
 impl Kernel {
@@ -74,9 +87,10 @@ impl Kernel {
     fn below(root: &Path, release: &str) -> Self {
         Kernel {
             release: release.to_owned(),
+            machine: MachineKind::Qemu,
             image: root.join(format!("boot/vmlinuz-{release}")),
             modules: merged(root).join("lib/modules"),
-            initramfs: root.join("initramfs.cpio"),
+            initramfs: Some(root.join("initramfs.cpio")),
         }
     }
 }
@@ -123,7 +137,7 @@ fn packages() -> Result<Vec<String>> {
     Ok(packages)
 }
 
-fn unpack(package: &str, into: &Path) -> Result<()> {
+pub(crate) fn unpack(package: &str, into: &Path) -> Result<()> {
     eprintln!("rig: fetching {package}");
     run(Command::new("apt-get").args(["download", "-q", package]).current_dir(into))?;
     let debs = fs::read_dir(into).with_context(|| format!("reading {}", into.display()))?;

@@ -6,6 +6,7 @@
 //!     machine ── boot, run, unplug, cut the power      lock: one machine a host
 //!    ┌───┼────────┐
 //!   qemu qmp  virtual_disk       setup ─ kernel ─ initramfs, boot
+//!   uml
 //! ```
 
 pub mod bench;
@@ -24,6 +25,7 @@ pub mod setup;
 pub mod test;
 pub mod tidy;
 pub mod tool;
+pub mod uml;
 pub mod virtual_disk;
 pub mod vm;
 pub mod vmlinux;

@@ -1,4 +1,4 @@
-//! One machine a host: two emulated machines at once would starve each other into time-outs.
+//! One machine of each kind a host: two emulated machines at once would starve each other into time-outs.
 
 use std::fs::{self, File};
 use std::path::PathBuf;
@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use anyhow::{Context, Result};
 use rustix::fs::{FlockOperation, flock};
 
+use crate::kernel::MachineKind;
 use crate::paths;
 
 /// The right to run a machine, held until it is dropped or the process ends.
@@ -17,9 +18,13 @@ pub struct Lock {
 
 impl Lock {
     /// Takes the lock, and says so when it has to wait.
-    pub fn take() -> Result<Self> {
+    pub fn take(machine: MachineKind) -> Result<Self> {
         let cache = paths::cache()?;
-        let path = cache.join("lock");
+        let (lock, run) = match machine {
+            MachineKind::Qemu => ("lock", "run"),
+            MachineKind::Uml => ("lock-uml", "run-uml"),
+        };
+        let path = cache.join(lock);
         let file = File::options().create(true).truncate(false).read(true).write(true).open(&path);
         let file = file.with_context(|| format!("opening the lock {}", path.display()))?;
         if flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
@@ -34,7 +39,7 @@ impl Lock {
         let holder = format!("process {}: {arguments}\n", std::process::id());
         fs::write(&path, holder).with_context(|| format!("writing {}", path.display()))?;
         // Whatever lies here is of a process that was killed: nobody else can be running.
-        let run = cache.join("run");
+        let run = cache.join(run);
         if run.exists() {
             fs::remove_dir_all(&run).with_context(|| format!("removing the stale {}", run.display()))?;
         }

@@ -82,15 +82,19 @@ impl Emulator {
         let stderr = File::create(&log).with_context(|| format!("making {}", log.display()))?;
         // Builds that run beside must not starve an emulated machine into time-outs; only root may ask for that.
         let nice = if rustix::process::geteuid().is_root() { "-10" } else { "0" };
-        let child = Command::new("nice")
+        let mut command = Command::new("nice");
+        command
             .args(["-n", nice, "setpriv", "--pdeathsig", "KILL", "qemu-system-x86_64"])
             .args(arguments(kernel, run, disks, with))
             .stdin(Stdio::null())
             .stdout(Stdio::null())
-            .stderr(stderr)
-            .spawn()
-            .context("starting qemu-system-x86_64 under nice and setpriv")?;
-        Ok(Emulator { child })
+            .stderr(stderr);
+        Emulator::spawn(&mut command).context("starting qemu-system-x86_64 under nice and setpriv")
+    }
+
+    /// Starts a program that is the machine.
+    pub(crate) fn spawn(command: &mut Command) -> Result<Self> {
+        Ok(Emulator { child: command.spawn()? })
     }
 
     /// Ends the machine as a power cut does.
@@ -125,7 +129,9 @@ fn arguments(kernel: &Kernel, run: &RunDir, disks: &[VirtualDisk], with: Acceler
     add("display", "none".into());
     add("rtc", "base=utc".into());
     add("kernel", text(&kernel.image));
-    add("initrd", text(&kernel.initramfs));
+    if let Some(initramfs) = &kernel.initramfs {
+        add("initrd", text(initramfs));
+    }
     // On a busy host the emulated timer can be late enough for the kernel's check of it to fail and to panic.
     // A kernel that panics or oopses ends the emulator, which the host notices at once.
     let quiet = "console=ttyS0 loglevel=5 panic=-1 oops=panic mitigations=off random.trust_cpu=on";

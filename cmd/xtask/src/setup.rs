@@ -8,8 +8,9 @@ use anyhow::{Context, Result, bail};
 use clap::Args;
 use rustix::termios::isatty;
 
-use crate::kernel::Kernel;
+use crate::kernel::{Kernel, MachineKind};
 use crate::tool::{exists, run as run_tool};
+use crate::uml;
 
 /// A package and a file that shows that it is there.
 struct Need {
@@ -57,6 +58,9 @@ pub struct Arguments {
     /// Fetch the newest kernel even if there is one
     #[arg(long)]
     new_kernel: bool,
+    /// Fetch user-mode Linux too, for `--machine uml`
+    #[arg(long)]
+    uml: bool,
 }
 
 /// Installs what is missing and fetches the guest's kernel.
@@ -71,15 +75,42 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
         if wants_kernel {
             println!("missing: the guest's kernel");
         }
-        return Ok(ExitCode::from(u8::from(!missing.is_empty() || wants_kernel)));
+        let wants_uml = arguments.uml && uml::cached()?.is_none();
+        if wants_uml {
+            println!("missing: user-mode Linux");
+        }
+        return Ok(ExitCode::from(u8::from(!missing.is_empty() || wants_kernel || wants_uml)));
     }
     let kernel = bring(&missing, wants_kernel, arguments.yes)?;
     println!("setup: everything is here; the guest's kernel is Linux {}", kernel.release);
+    if arguments.uml {
+        let kernel = if arguments.new_kernel { uml::fetch()? } else { user_mode()? };
+        println!("setup: user-mode Linux is Linux {}", kernel.release);
+    }
     Ok(ExitCode::SUCCESS)
 }
 
 /// What every command of the rig begins with: nothing when all is there, else the same as `cargo xtask setup`.
-pub fn ready() -> Result<Kernel> {
+pub fn ready(machine: MachineKind) -> Result<Kernel> {
+    let emulated = ready_to_emulate()?;
+    match machine {
+        MachineKind::Qemu => Ok(emulated),
+        MachineKind::Uml => user_mode(),
+    }
+}
+
+/// User-mode Linux from the cache, or fetched into it: nothing is installed.
+fn user_mode() -> Result<Kernel> {
+    if let Some(kernel) = uml::cached()? {
+        return Ok(kernel);
+    }
+    uml::fetch().or_else(|_| {
+        apt(&["update", "-q"])?;
+        uml::fetch().context("fetching user-mode Linux")
+    })
+}
+
+fn ready_to_emulate() -> Result<Kernel> {
     let missing = missing();
     if missing.is_empty()
         && let Some(kernel) = Kernel::cached()?

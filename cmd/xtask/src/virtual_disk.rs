@@ -115,6 +115,11 @@ impl VirtualDisk {
         blanked.with_context(|| format!("blanking {}", self.file.display()))
     }
 
+    /// The file that it is stored in.
+    pub fn file(&self) -> &Path {
+        &self.file
+    }
+
     /// The serial number that the guest sees.
     pub fn serial(&self) -> String {
         format!("{SERIAL_PREFIX}{:02}", self.index)

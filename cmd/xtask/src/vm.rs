@@ -4,13 +4,14 @@ use std::io::{self, Read, Write};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use clap::Args;
 use guest::protocol::{Command, Status, Stream};
 use rustix::termios::{OptionalActions, isatty, tcgetattr, tcgetwinsize, tcsetattr};
 
 use crate::boot::quoted;
 use crate::built;
+use crate::kernel::MachineKind;
 use crate::lock::Lock;
 use crate::machine::{Lost, Machine, MachineSpec, Output, Watch};
 use crate::setup;
@@ -25,6 +26,9 @@ pub struct Arguments {
     /// Spare disks, as N, N:SIZE or N:SIZE:BUS (virtio, scsi, nvme), such as 3:20G:scsi; may be repeated
     #[arg(long, default_value = "4")]
     disks: Vec<DiskSpec>,
+    /// What the machine is
+    #[arg(long, value_enum, default_value_t)]
+    machine: MachineKind,
     /// End the command after this many seconds
     #[arg(long)]
     limit: Option<u64>,
@@ -35,9 +39,12 @@ pub struct Arguments {
 
 /// Boots a machine, runs the command or a shell, and ends like it.
 pub fn run(arguments: &Arguments) -> Result<ExitCode> {
-    let kernel = setup::ready()?;
+    if arguments.machine == MachineKind::Uml && arguments.command.is_empty() {
+        bail!("user-mode Linux has no terminal here: give a command after --, or leave out --machine uml");
+    }
+    let kernel = setup::ready(arguments.machine)?;
     let programs = built::guest_programs()?;
-    let lock = Lock::take()?;
+    let lock = Lock::take(kernel.machine)?;
     let start = Instant::now();
     let mut machine =
         Machine::boot(&lock, &kernel, &MachineSpec { disks: arguments.disks.clone(), programs })?;

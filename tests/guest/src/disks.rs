@@ -29,7 +29,12 @@ pub fn spare() -> Vec<Disk> {
 }
 
 /// virtio and NVMe show the serial number as text, SCSI as vital product data page 0x80 behind a header of four bytes.
+/// The disks of user-mode Linux have none; they are all ours, in the order of their letters.
 fn serial(block: &Path) -> Option<String> {
+    let name = block.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    if let Some([letter @ b'a'..=b'p']) = name.strip_prefix("ubd").map(str::as_bytes) {
+        return Some(format!("{SERIAL_PREFIX}{:02}", letter - b'a'));
+    }
     let text = |path: &str| read(&block.join(path)).filter(|text| !text.is_empty());
     text("serial").or_else(|| text("device/serial")).or_else(|| {
         let page = fs::read(block.join("device/vpd_pg80")).ok()?;

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use guest::protocol::PORT;
+use rustix::termios::{OptionalActions, tcgetattr, tcsetattr};
 
 fn main() -> Result<()> {
     let path = find_port()?;
@@ -14,11 +15,19 @@ fn main() -> Result<()> {
         .write(true)
         .open(&path)
         .with_context(|| format!("opening the port {}", path.display()))?;
+    // A serial line would wait for whole lines, and change bytes; the emulator's port is none and refuses this.
+    if let Ok(mut settings) = tcgetattr(&port) {
+        settings.make_raw();
+        tcsetattr(&port, OptionalActions::Now, &settings).context("setting the port to raw")?;
+    }
     guest::runner::serve(port).context("serving the host's requests")
 }
 
-/// Finds the port by its name; the driver may still be starting.
+/// The port that `GABION_PORT` names, else the virtio-serial port of our name; its driver may still be starting.
 fn find_port() -> Result<PathBuf> {
+    if let Some(path) = std::env::var_os("GABION_PORT") {
+        return Ok(PathBuf::from(path));
+    }
     let start = Instant::now();
     while start.elapsed() < Duration::from_secs(10) {
         for entry in fs::read_dir("/sys/class/virtio-ports").into_iter().flatten().flatten() {

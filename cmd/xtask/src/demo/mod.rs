@@ -12,6 +12,7 @@ use anyhow::Result;
 use clap::Args;
 
 use crate::built;
+use crate::kernel::MachineKind;
 use crate::lock::Lock;
 use crate::machine::{Machine, MachineSpec};
 use crate::setup;
@@ -32,9 +33,9 @@ pub struct Arguments {}
 
 /// Plays every step; fails at the first one that is not as told.
 pub fn run(_: &Arguments) -> Result<ExitCode> {
-    let kernel = setup::ready()?;
+    let kernel = setup::ready(MachineKind::Qemu)?;
     let programs = built::guest_programs()?;
-    let lock = Lock::take()?;
+    let lock = Lock::take(MachineKind::Qemu)?;
     let begun = Instant::now();
     println!("Everything below happens in a disposable machine; this host's disks are not touched.");
     println!("Lines with a $ are typed in that machine, and every change of storage goes through gabion.");

@@ -15,9 +15,10 @@ use anyhow::{Context, Result, bail};
 use guest::protocol::{Command, Content, Disk, Event, Frame, Request, Status, Stream};
 
 use crate::boot;
-use crate::kernel::Kernel;
+use crate::kernel::{Kernel, MachineKind};
 use crate::lock::Lock;
 use crate::qemu::{self, Accelerator, Emulator, RunDir, connect};
+use crate::uml;
 use crate::virtual_disk::{DiskSpec, VirtualDisk};
 
 use outcome::text;
@@ -48,12 +49,12 @@ pub struct MachineSpec {
 ///
 /// ```no_run
 /// use guest::protocol::Command;
-/// use xtask::{built, lock::Lock, machine::{Machine, MachineSpec}, setup, virtual_disk::DiskSpec};
+/// use xtask::{built, kernel::MachineKind, lock::Lock, machine::{Machine, MachineSpec}, setup, virtual_disk::DiskSpec};
 ///
 /// # fn main() -> anyhow::Result<()> {
-/// let kernel = setup::ready()?;
+/// let kernel = setup::ready(MachineKind::Qemu)?;
 /// let spec = MachineSpec { disks: vec![DiskSpec::plain(3)], programs: built::guest_programs()? };
-/// let lock = Lock::take()?;
+/// let lock = Lock::take(kernel.machine)?;
 /// let mut machine = Machine::boot(&lock, &kernel, &spec)?;
 /// let output = machine.run(&Command::script("pvcreate /dev/vda && pvs"))?;
 /// assert!(output.status.success(), "{}", output.text());
@@ -66,7 +67,8 @@ pub struct MachineSpec {
 pub struct Machine {
     kernel: Kernel,
     run: RunDir,
-    accelerator: Accelerator,
+    /// None where nothing is emulated.
+    accelerator: Option<Accelerator>,
     virtual_disks: Vec<VirtualDisk>,
     /// What the disks held at the last start.
     content: Content,
@@ -92,7 +94,10 @@ impl Machine {
             fs::create_dir_all(&directory).with_context(|| format!("making {}", directory.display()))?;
         }
         boot::stage(&run.share(), kernel, &spec.programs)?;
-        let accelerator = qemu::accelerator(kernel, &run)?;
+        let accelerator = match kernel.machine {
+            MachineKind::Qemu => Some(qemu::accelerator(kernel, &run)?),
+            MachineKind::Uml => None,
+        };
         let virtual_disks = VirtualDisk::create_all(&spec.disks, lock.run_dir())?;
         let kernel = kernel.clone();
         let content = Content::Blank;
@@ -123,9 +128,7 @@ impl Machine {
         self.content = Content::Unknown;
         // A machine that starts has all its disks.
         self.virtual_disks.iter_mut().for_each(|disk| disk.plugged = true);
-        let mut emulator = Emulator::start(&self.kernel, &self.run, &self.virtual_disks, self.accelerator)?;
-        qemu::check_started(&mut emulator, &self.run)?;
-        let port = connect(&self.run.runner_socket())?;
+        let (emulator, port) = self.start_process()?;
         let frames = receive(port.try_clone().context("sharing the runner's port")?);
         match frames.recv_timeout(BOOT) {
             Ok(Frame::Event(Event::Ready { kernel, uptime, disks })) => {
@@ -140,6 +143,16 @@ impl Machine {
         }
     }
 
+    fn start_process(&self) -> Result<(Emulator, UnixStream)> {
+        let Some(accelerator) = self.accelerator else {
+            return uml::start(&self.kernel, &self.run, &self.virtual_disks);
+        };
+        let mut emulator = Emulator::start(&self.kernel, &self.run, &self.virtual_disks, accelerator)?;
+        qemu::check_started(&mut emulator, &self.run)?;
+        let port = connect(&self.run.runner_socket())?;
+        Ok((emulator, port))
+    }
+
     /// Ends the machine at once, as a power cut does. What the guest had written stays on the disks.
     pub fn cut_power(&mut self) {
         if let Some(mut running) = self.running.take() {
@@ -152,9 +165,10 @@ impl Machine {
         self.running.as_ref().map(|running| (running.kernel.clone(), running.uptime)).unwrap_or_default()
     }
 
-    /// How the guest's processor is made.
-    pub fn accelerator(&self) -> Accelerator {
-        self.accelerator
+    /// Whether its disks can be pulled out and put back.
+    #[must_use]
+    pub fn is_pluggable(&self) -> bool {
+        self.kernel.machine == MachineKind::Qemu
     }
 
     /// The spare disks as the guest saw them last, in their order.

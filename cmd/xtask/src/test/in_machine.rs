@@ -9,8 +9,9 @@ use guest::protocol::{Command, Status, Stream};
 
 use super::case::Case;
 use super::tally::Tally;
-use super::verdict::{Verdict, judge, wish};
+use super::verdict::{Verdict, figures, judge, wish};
 use crate::built;
+use crate::kernel::MachineKind;
 use crate::lock::Lock;
 use crate::machine::{Lost, Machine, MachineSpec, Output, Watch};
 use crate::setup;
@@ -19,6 +20,9 @@ use crate::virtual_disk::{Bus, DiskSpec};
 /// The spare disks of every suite: six on virtio-blk, then two on SCSI, which can be pulled out without warning.
 const DISKS: [DiskSpec; 2] = [DiskSpec::plain(6), DiskSpec { count: 2, bytes: 20 << 30, bus: Bus::Scsi }];
 
+/// Variables of this host that a test gets, too.
+const PASSED_ON: &str = "GABION_SWEEP_";
+
 /// How often one test may cut the power.
 const MAX_PHASES: usize = 50;
 
@@ -26,11 +30,11 @@ const MAX_PHASES: usize = 50;
 ///
 /// # Errors
 /// When something cannot be built, or the machine cannot be started again.
-pub fn run(cases: &[Case], tally: &mut Tally) -> Result<()> {
-    let kernel = setup::ready()?;
+pub fn run(cases: &[Case], on: MachineKind, tally: &mut Tally) -> Result<()> {
+    let kernel = setup::ready(on)?;
     let mut programs = built::guest_programs()?;
     programs.extend(suites(cases));
-    let lock = Lock::take()?;
+    let lock = Lock::take(kernel.machine)?;
     let start = Instant::now();
     let spec = MachineSpec { disks: DISKS.to_vec(), programs };
     let mut machine = Machine::boot(&lock, &kernel, &spec)?;
@@ -39,6 +43,7 @@ pub fn run(cases: &[Case], tally: &mut Tally) -> Result<()> {
         let start = Instant::now();
         let attempt = attempt(&mut machine, case).unwrap_or_else(|error| Attempt::failed(&error));
         let verdict = case.must_fail().map_or(attempt.verdict.clone(), |how| attempt.verdict.must_fail(how));
+        figures(&attempt.text).for_each(|figures| println!("figures  {}: {figures}", case.full_name()));
         if matches!(verdict, Verdict::Failed(_)) {
             println!("--- {} ---\n{}\n---", case.full_name(), attempt.report);
         }
@@ -50,18 +55,29 @@ pub fn run(cases: &[Case], tally: &mut Tally) -> Result<()> {
 /// What one run of a test gave.
 struct Attempt {
     verdict: Verdict,
+    /// What it wrote.
+    text: String,
     /// What a person wants to read when it failed.
     report: String,
 }
 
 impl Attempt {
+    fn unpluggable() -> Self {
+        let why = "user-mode Linux has no disks that can be pulled; it runs without --machine uml".into();
+        Attempt { verdict: Verdict::Skipped(why), text: String::new(), report: String::new() }
+    }
+
     fn failed(error: &anyhow::Error) -> Self {
         match error.downcast_ref::<Lost>() {
             Some(lost) => Attempt {
                 verdict: Verdict::Failed(format!("the machine was lost: {}", lost.why)),
+                text: lost.written.clone(),
                 report: format!("{}\nthe end of the machine's console:\n{}", lost.written, lost.console),
             },
-            None => Attempt { verdict: Verdict::Failed(format!("{error:#}")), report: String::new() },
+            None => {
+                let verdict = Verdict::Failed(format!("{error:#}"));
+                Attempt { verdict, text: String::new(), report: String::new() }
+            }
         }
     }
 }
@@ -73,14 +89,17 @@ fn suites(cases: &[Case]) -> BTreeMap<String, PathBuf> {
 /// Prepares the machine, runs the test through all its phases, and looks for what it left behind.
 fn attempt(machine: &mut Machine, case: &Case) -> Result<Attempt> {
     prepare(machine)?;
-    let mut output = run_phase(machine, case, 0)?;
+    let Some(mut output) = run_phase(machine, case, 0)? else { return Ok(Attempt::unpluggable()) };
     for phase in 1..=MAX_PHASES {
         if machine.is_running() {
             break;
         }
         machine.start().context("starting the machine after the power cut")?;
         let earlier = std::mem::take(&mut output.written);
-        output = run_phase(machine, case, phase)?;
+        output = match run_phase(machine, case, phase)? {
+            Some(output) => output,
+            None => return Ok(Attempt::unpluggable()),
+        };
         output.written.splice(0..0, earlier);
     }
     let text = output.text();
@@ -90,7 +109,7 @@ fn attempt(machine: &mut Machine, case: &Case) -> Result<Attempt> {
         // What holds the process may hold whoever looks for leftovers, too.
         report += &format!("\nblocked tasks:\n{}", machine.blocked_tasks());
         machine.cut_power();
-        return Ok(Attempt { verdict, report });
+        return Ok(Attempt { verdict, text, report });
     }
     let (found, stuck) = machine.sweep()?;
     if verdict == Verdict::Passed && !found.is_empty() {
@@ -100,7 +119,7 @@ fn attempt(machine: &mut Machine, case: &Case) -> Result<Attempt> {
         report += &format!("\nthe machine cannot be cleaned and is started again: {}", stuck.join(", "));
         machine.cut_power();
     }
-    Ok(Attempt { verdict, report })
+    Ok(Attempt { verdict, text, report })
 }
 
 /// Gives the next test a running machine with all its disks, blank.
@@ -111,7 +130,8 @@ fn prepare(machine: &mut Machine) -> Result<()> {
     machine.start_blank().or_else(|_| machine.start_blank()).context("starting the machine twice")
 }
 
-fn run_phase(machine: &mut Machine, case: &Case, phase: usize) -> Result<Output, Lost> {
+/// Runs the test once; nothing when it wants a disk pulled or put back and the machine's disks stay where they are.
+fn run_phase(machine: &mut Machine, case: &Case, phase: usize) -> Result<Option<Output>, Lost> {
     let nodes: Vec<String> = machine.disks().iter().map(|disk| disk.node.clone()).collect();
     let scratch = "/tmp/test";
     let program = format!("/run/rig/bin/{}", case.suite);
@@ -124,9 +144,13 @@ fn run_phase(machine: &mut Machine, case: &Case, phase: usize) -> Result<Output,
         .env("GABION_PHASE", phase.to_string())
         .env("GABION_LVM_WORKER", "/run/rig/bin/gabion-lvm-worker")
         .env("GABION_BIN", "/run/rig/bin/gabion")
+        .env("GABION_MACHINE", if machine.is_pluggable() { "qemu" } else { "uml" })
         .env("RUST_BACKTRACE", "1");
+    let wishes = std::env::vars().filter(|(name, _)| name.starts_with(PASSED_ON));
+    let command = wishes.fold(command, |command, (name, value)| command.env(&name, value));
     let mut line = String::new();
-    machine.run_watched(&command, &mut |stream, bytes| {
+    let (pluggable, mut unmet) = (machine.is_pluggable(), false);
+    let output = machine.run_watched(&command, &mut |stream, bytes| {
         if stream == Stream::Err {
             return Watch::GoOn;
         }
@@ -134,10 +158,15 @@ fn run_phase(machine: &mut Machine, case: &Case, phase: usize) -> Result<Output,
         while let Some((first, rest)) = line.split_once('\n') {
             let wish = wish(first);
             line = rest.to_owned();
+            if matches!(wish, Watch::Unplug(_) | Watch::Plug(..)) && !pluggable {
+                unmet = true;
+                return Watch::CutPower;
+            }
             if wish != Watch::GoOn {
                 return wish;
             }
         }
         Watch::GoOn
-    })
+    })?;
+    Ok((!unmet).then_some(output))
 }

@@ -8,7 +8,10 @@
 //! | `GABION_DISKS` | in the machine: eight blank disks of 20 GiB, six on virtio-blk, then two on SCSI |
 //! | `GABION_LVM_WORKER`, `GABION_BIN` | the worker and the command |
 //! | `GABION_PHASE` | 0; after each power cut that the test asked for, one more |
+//! | `GABION_MACHINE` | `qemu`, or `uml` for user-mode Linux; a test that pulls a disk counts as skipped there |
 //! | a line `SKIPPED: reason` | the test counts as skipped |
+//! | a line `FIGURES: text` | is shown although the test passed |
+//! | `GABION_SWEEP_…` | variables of this host that a test in the machine gets, too |
 //! | `RIG: cut power` | the machine loses its power, starts again on the same disks and runs the test again |
 //! | `RIG: unplug 6`, `RIG: plug 6 [SECTOR…]` | a disk is pulled, or put back with sectors that cannot be read |
 //! | modules `seconds_N`, `minutes_N` | the test's own time limit |
@@ -33,6 +36,8 @@ use std::time::Duration;
 use anyhow::Result;
 use clap::Args;
 
+use crate::kernel::MachineKind;
+
 use case::Case;
 use tally::Tally;
 use tier::{Selection, Tier};
@@ -47,6 +52,9 @@ pub struct Arguments {
     /// Run the suites on this very host instead of the machine: only what is marked host-safe
     #[arg(long)]
     here: bool,
+    /// What the machine is
+    #[arg(long, value_enum, default_value_t, conflicts_with = "here")]
+    machine: MachineKind,
     /// Only list what would run
     #[arg(long)]
     list: bool,
@@ -80,7 +88,11 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     if arguments.here {
         or_failed("the suites on this host", here::run_host_safe(&rest, &mut tally), &mut tally);
     } else if !rest.is_empty() {
-        or_failed("the suites in the machine", in_machine::run(&rest, &mut tally), &mut tally);
+        or_failed(
+            "the suites in the machine",
+            in_machine::run(&rest, arguments.machine, &mut tally),
+            &mut tally,
+        );
     }
     print!("{}", tally.report());
     Ok(if tally.is_good() { ExitCode::SUCCESS } else { ExitCode::FAILURE })

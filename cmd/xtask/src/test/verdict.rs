@@ -60,6 +60,11 @@ fn marked<'a>(line: &'a str, mark: &str) -> Option<&'a str> {
     line.strip_prefix(mark).map(str::trim)
 }
 
+/// What a test wants a person to read although it passed: its lines `FIGURES: text`.
+pub fn figures(output: &str) -> impl Iterator<Item = &str> {
+    output.lines().filter_map(|line| marked(line, "FIGURES: "))
+}
+
 /// What a test asks of the host by a line `RIG: cut power`, `RIG: unplug N` or `RIG: plug N [BAD-SECTOR…]`.
 #[must_use]
 pub fn wish(line: &str) -> Watch {
@@ -112,6 +117,12 @@ mod tests {
         }
         let output = format!("it said SKIPPED: no\n{GOOD}");
         assert_eq!(judge(&Status::Exited(0), &output, &[]), Verdict::Passed);
+    }
+
+    #[test]
+    fn figures_are_shown_whatever_else_the_test_writes() {
+        let output = "test a ... FIGURES: 3 of 3\nnot FIGURES: x\nFIGURES: 4 s";
+        assert_eq!(figures(output).collect::<Vec<_>>(), ["3 of 3", "4 s"]);
     }
 
     #[test]
