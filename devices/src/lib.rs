@@ -19,8 +19,12 @@ mod block;
 mod devno;
 #[cfg(feature = "discard")]
 mod discard;
+#[cfg(feature = "gpt")]
+mod disk_ioctl;
 mod error;
 mod failure;
+#[cfg(feature = "gpt")]
+pub mod gpt;
 #[cfg(feature = "loop")]
 mod ioctl;
 #[cfg(feature = "loop")]

@@ -1,0 +1,175 @@
+//! The real medium: a block device, or the image of one in a file.
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::OFlags;
+
+use super::medium::Medium;
+use crate::{Bytes, DeviceNumber, Error, Kind, disk_ioctl as ioctl};
+
+/// Sectors of an image that nobody told otherwise.
+const USUAL_SECTOR: u64 = 512;
+/// What every disk's direct input and output is content with.
+const MEMORY_ALIGNMENT: usize = 4096;
+
+/// A disk that is read and written past the page cache: what shares a page with the table may be in use by others,
+/// and must not be written with it.
+#[derive(Debug)]
+pub struct DiskFile {
+    file: File,
+    path: PathBuf,
+    name: String,
+    sector: Bytes,
+    size: Bytes,
+    number: Option<DeviceNumber>,
+}
+
+/// How a disk is opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Access {
+    Read,
+    Write,
+    /// To write, and only if nobody holds the disk or one of its partitions.
+    Alone,
+}
+
+impl DiskFile {
+    /// Opens a disk, or an image of one, to look at it.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be opened, or is a suspended device of device-mapper, whose reads would hang.
+    pub fn open_to_read(path: &Path) -> Result<Self, Error> {
+        Self::open(path, Access::Read)
+    }
+
+    /// Opens a disk, or an image of one, to change its table.
+    ///
+    /// # Errors
+    ///
+    /// The same.
+    pub fn open_to_write(path: &Path) -> Result<Self, Error> {
+        Self::open(path, Access::Write)
+    }
+
+    /// Takes the image in a file for a disk with such sectors; a block device knows its own.
+    #[must_use]
+    pub fn with_sector(mut self, sector: Bytes) -> Self {
+        if self.number.is_none() {
+            self.sector = sector;
+        }
+        self
+    }
+
+    pub(super) fn open(path: &Path, access: Access) -> Result<Self, Error> {
+        let tried = || format!("open {}", path.display());
+        let metadata = path.metadata().map_err(|error| Error::system(tried(), error))?;
+        let number = metadata.file_type().is_block_device().then(|| DeviceNumber::from_rdev(metadata.rdev()));
+        if number.is_some_and(is_suspended) {
+            return Err(Error::new(Kind::Busy, tried())
+                .with_answer("it is suspended, and reading it would hang")
+                .with_advice("resume it"));
+        }
+        let file = open(path, access, number.is_some()).map_err(|error| Error::system(tried(), error))?;
+        let opened = file.metadata().map_err(|error| Error::system(tried(), error))?;
+        if opened.rdev() != metadata.rdev() {
+            return Err(Error::new(Kind::Busy, tried()).with_answer("it was replaced while being opened"));
+        }
+        let (sector, size) = match number {
+            Some(_) => (ioctl::logical_sector(&file), ioctl::device_size(&file)),
+            None => (Ok(Bytes::new(USUAL_SECTOR)), Ok(Bytes::new(opened.len()))),
+        };
+        let size =
+            size.map_err(|errno| Error::system(format!("ask for the size of {}", path.display()), errno))?;
+        let sector = sector
+            .map_err(|errno| Error::system(format!("ask for the sector of {}", path.display()), errno))?;
+        let name = path.display().to_string();
+        Ok(Self { file, path: path.to_owned(), name, sector, size, number })
+    }
+
+    /// The device's number; `None` for an image.
+    #[must_use]
+    pub fn number(&self) -> Option<DeviceNumber> {
+        self.number
+    }
+
+    /// Where it was opened.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub(super) fn file(&self) -> &File {
+        &self.file
+    }
+}
+
+fn is_suspended(number: DeviceNumber) -> bool {
+    std::fs::read_to_string(format!("/sys/dev/block/{number}/dm/suspended"))
+        .is_ok_and(|text| text.trim() != "0")
+}
+
+fn open(path: &Path, access: Access, device: bool) -> io::Result<File> {
+    let mut flags = OFlags::empty();
+    if device {
+        flags |= OFlags::DIRECT;
+    }
+    if access == Access::Alone && device {
+        flags |= OFlags::EXCL;
+    }
+    let flags = i32::try_from(flags.bits()).map_err(io::Error::other)?;
+    OpenOptions::new().read(true).write(access != Access::Read).custom_flags(flags).open(path)
+}
+
+/// A buffer that begins where direct input and output wants it to.
+struct Aligned {
+    memory: Vec<u8>,
+    start: usize,
+    length: usize,
+}
+
+impl Aligned {
+    fn new(length: usize) -> Self {
+        let memory = vec![0_u8; length + MEMORY_ALIGNMENT];
+        let start = memory.as_ptr().align_offset(MEMORY_ALIGNMENT).min(MEMORY_ALIGNMENT);
+        Self { memory, start, length }
+    }
+
+    fn bytes(&mut self) -> &mut [u8] {
+        &mut self.memory[self.start..self.start + self.length]
+    }
+}
+
+impl Medium for DiskFile {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn sector(&self) -> Bytes {
+        self.sector
+    }
+
+    fn size(&self) -> Bytes {
+        self.size
+    }
+
+    fn read_at(&self, at: Bytes, into: &mut [u8]) -> io::Result<()> {
+        let mut buffer = Aligned::new(into.len());
+        self.file.read_exact_at(buffer.bytes(), at.get())?;
+        into.copy_from_slice(buffer.bytes());
+        Ok(())
+    }
+
+    fn write_at(&mut self, at: Bytes, from: &[u8]) -> io::Result<()> {
+        let mut buffer = Aligned::new(from.len());
+        buffer.bytes().copy_from_slice(from);
+        self.file.write_all_at(buffer.bytes(), at.get())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.sync_all()
+    }
+}
