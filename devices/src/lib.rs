@@ -16,6 +16,7 @@
 #![deny(unsafe_code)]
 
 mod block;
+mod change;
 mod devno;
 #[cfg(feature = "discard")]
 mod discard;
@@ -29,9 +30,14 @@ pub mod gpt;
 mod ioctl;
 #[cfg(feature = "loop")]
 pub mod loopdev;
+#[cfg(feature = "mount")]
+pub mod mount;
 mod size;
+#[cfg(feature = "mount")]
+mod syscall;
 
 pub use block::{BlockDevice, ListError, Mapped};
+pub use change::Change;
 pub use devno::{DeviceNumber, ParseDeviceNumberError};
 #[cfg(feature = "discard")]
 pub use discard::discard;

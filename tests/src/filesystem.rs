@@ -22,7 +22,7 @@ pub struct Mounted {
 /// If `mkfs` fails.
 pub fn format(fs_type: &str, device: &Path) -> Result<()> {
     let quiet_and_forced: &[&str] = match fs_type {
-        "xfs" => &["-q", "-f"],
+        "xfs" | "btrfs" => &["-q", "-f"],
         _ => &["-q", "-F"],
     };
     let device = device.display().to_string();

@@ -1,0 +1,303 @@
+//! Mounting: a filesystem of a device, a directory again elsewhere, a device's node on a file.
+
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{AtFlags, CWD, Mode, OFlags, Statx, StatxFlags};
+use rustix::io::Errno;
+use rustix::mount::{
+    FsMountFlags, FsOpenFlags, MountAttrFlags, MoveMountFlags, OpenTreeFlags, fsconfig_create,
+    fsconfig_set_flag, fsconfig_set_string, fsmount, fsopen, move_mount, open_tree,
+};
+
+use super::target::mount_id;
+use super::{Access, Mount, MountId, MountOptions, MountTable, Present, RootState, Target};
+use crate::syscall::{MountAttributes, mount_setattr};
+use crate::{Change, DeviceNumber, Effect, Error, Kind};
+
+/// Mounts a device's filesystem.
+///
+/// The mount is made out of sight, found to be of this very device, and only then put in its place, so that nobody
+/// ever sees a wrong or a half-configured one. The type is never guessed. Mounted there already with the same
+/// access, from whatever name of the device, is no error; anything else there is.
+///
+/// ```no_run
+/// use devices::mount::{self, MountOptions, Target};
+///
+/// let target = Target::new("/srv/data".as_ref())?;
+/// target.make_directory()?;
+/// mount::mount("/dev/data/db".as_ref(), "ext4", &MountOptions::parse(["noatime"])?, &target)?;
+/// # Ok::<(), devices::Error>(())
+/// ```
+///
+/// # Errors
+///
+/// [`Kind::AlreadyExists`] when something else is mounted there; [`Kind::NotFound`] when the device or the
+/// directory is not there; [`Kind::InvalidArgument`] for an option that the filesystem does not know, with its own
+/// words; [`Kind::Busy`] for a suspended device, which would not answer.
+pub fn mount(
+    device: &Path,
+    fs_type: &str,
+    options: &MountOptions,
+    target: &Target,
+) -> Result<Change<Mount>, Error> {
+    let tried = || format!("mount {fs_type} of {} on {}", device.display(), target.given().display());
+    let number = device_number(device, &tried)?;
+    let _alone = target.lock()?;
+    match target.present()? {
+        Present::Directory => {}
+        Present::Mounted(mount) => {
+            let same = mount.block_device() == Some(number)
+                && mount.fs_type == fs_type
+                // btrfs shows whichever subvolume its default or an option says.
+                && (mount.root == Path::new("/") || fs_type == "btrfs")
+                && mount.access() == options.access();
+            return if same { Ok(Change::Already(*mount)) } else { Err(occupied(tried(), &mount)) };
+        }
+        other => return Err(unfit(tried(), &other)),
+    }
+    let mounted = detached(device, fs_type, options, &tried)?;
+    let found = rustix::fs::fstat(&mounted).map_err(|errno| Error::system(tried(), errno))?.st_dev;
+    // btrfs gives its files the number of no device; there the device's own claim by the filesystem must do.
+    let of_other = DeviceNumber::from_rdev(found) != number && fs_type != "btrfs";
+    if of_other || device_number(device, &tried)? != number {
+        return Err(Error::new(Kind::Busy, tried())
+            .with_answer("the path led to another device meanwhile")
+            .with_advice("try again"));
+    }
+    put(&mounted, target, tried)
+}
+
+/// Shows a directory, with what is in it, at another place as well.
+///
+/// The source's path may hold no symbolic link. A read-only one never passes through a state in which it could be
+/// written. Mounts below the source are not shown. Already so is no error.
+///
+/// # Errors
+///
+/// [`Kind::AlreadyExists`] when something else is mounted there; [`Kind::NotFound`] when the source or the target is
+/// not there; [`Kind::Inconsistent`] when what is mounted there no longer answers: unmount it first.
+pub fn bind(source: &Path, access: Access, target: &Target) -> Result<Change<Mount>, Error> {
+    let tried = || format!("bind {} to {}", source.display(), target.given().display());
+    let failed = |errno: Errno| Error::system(tried(), errno);
+    let from = Target::new(source)?.open().map_err(failed)?;
+    let seen = look(&from).map_err(failed)?;
+    if rustix::fs::FileType::from_raw_mode(seen.stx_mode.into()) != rustix::fs::FileType::Directory {
+        return Err(Error::new(Kind::InvalidArgument, tried()).with_answer("the source is no directory"));
+    }
+    let _alone = target.lock()?;
+    match target.present()? {
+        Present::Directory => {}
+        Present::Mounted(mount) => {
+            let same = shows(target, &seen).map_err(|errno| stale(tried(), &mount, errno))?
+                && mount.root_state == RootState::Present
+                && read_only_by_itself(&mount) == (access == Access::ReadOnly);
+            return if same { Ok(Change::Already(*mount)) } else { Err(occupied(tried(), &mount)) };
+        }
+        other => return Err(unfit(tried(), &other)),
+    }
+    let copy = copy_of(&from).map_err(failed)?;
+    if access == Access::ReadOnly {
+        let set = MountAttributes::new(MountAttrFlags::MOUNT_ATTR_RDONLY.bits().into(), 0, 0);
+        mount_setattr(copy.as_fd(), set).map_err(failed)?;
+    }
+    put(&copy, target, tried)
+}
+
+/// Shows a block device's node at the place of a file, which is how raw volumes are handed to containers.
+///
+/// The device may be named by a symbolic link (`/dev/mapper/…`). Already there under whatever name is no error.
+/// A mount that refuses writes does not stop writes to a device, so there is no read-only form: set the device
+/// itself to read-only.
+///
+/// # Errors
+///
+/// [`Kind::AlreadyExists`] when something else is mounted there; [`Kind::InvalidArgument`] when the target is a
+/// directory or the source no block device; [`Kind::NotFound`] when either is not there.
+pub fn bind_device(device: &Path, target: &Target) -> Result<Change<Mount>, Error> {
+    let tried = || format!("bind device {} to {}", device.display(), target.given().display());
+    let failed = |errno: Errno| Error::system(tried(), errno);
+    let from =
+        rustix::fs::openat(CWD, device, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).map_err(failed)?;
+    let seen = look(&from).map_err(failed)?;
+    if !is_block_device(&seen) {
+        return Err(Error::new(Kind::InvalidArgument, tried()).with_answer("the source is no block device"));
+    }
+    let _alone = target.lock()?;
+    match target.present()? {
+        Present::File => {}
+        Present::Mounted(mount) => {
+            let there =
+                target.open().and_then(|there| look(&there)).map_err(|e| stale(tried(), &mount, e))?;
+            let same = is_block_device(&there) && number_of(&there) == number_of(&seen);
+            return if same { Ok(Change::Already(*mount)) } else { Err(occupied(tried(), &mount)) };
+        }
+        Present::Directory => {
+            return Err(Error::new(Kind::InvalidArgument, tried())
+                .with_answer("the target is a directory, and a device's node needs a file"));
+        }
+        other => return Err(unfit(tried(), &other)),
+    }
+    let copy = copy_of(&from).map_err(failed)?;
+    put(&copy, target, tried)
+}
+
+/// The filesystem, configured and opened, at no place yet.
+fn detached(
+    device: &Path,
+    fs_type: &str,
+    options: &MountOptions,
+    tried: &impl Fn() -> String,
+) -> Result<OwnedFd, Error> {
+    let failed = |errno: Errno| Error::system(tried(), errno);
+    let context = fsopen(fs_type, FsOpenFlags::FSOPEN_CLOEXEC).map_err(|errno| match errno {
+        Errno::NODEV => Error::new(Kind::Unsupported, tried())
+            .with_answer(format!("this kernel does not know {fs_type}"))
+            .with_advice(format!("load its module: modprobe {fs_type}")),
+        errno => failed(errno),
+    })?;
+    let refused = |errno: Errno| explained(failed(errno), &context, errno);
+    fsconfig_set_string(context.as_fd(), "source", device).map_err(refused)?;
+    if options.access() == Access::ReadOnly {
+        fsconfig_set_flag(context.as_fd(), "ro").map_err(refused)?;
+    }
+    for option in &options.filesystem {
+        match &option.value {
+            Some(value) => fsconfig_set_string(context.as_fd(), option.name.as_str(), value.as_str()),
+            None => fsconfig_set_flag(context.as_fd(), option.name.as_str()),
+        }
+        .map_err(refused)?;
+    }
+    fsconfig_create(context.as_fd()).map_err(refused)?;
+    fsmount(context.as_fd(), FsMountFlags::FSMOUNT_CLOEXEC, options.attributes).map_err(refused)
+}
+
+/// Adds what the filesystem itself said about its refusal.
+pub(super) fn explained(error: Error, context: &OwnedFd, errno: Errno) -> Error {
+    let mut said = Vec::new();
+    let mut buffer = [0; 512];
+    // Each reading gives one message, with a letter for its gravity before it.
+    while let Ok(length @ 1..) = rustix::io::read(context, &mut buffer) {
+        let line = String::from_utf8_lossy(buffer.get(..length).unwrap_or_default());
+        said.push(line.get(2..).unwrap_or_default().trim_end().to_owned());
+        if said.len() == 16 {
+            break;
+        }
+    }
+    match (said.is_empty(), errno) {
+        (false, _) => error.with_answer(said.join("; ")),
+        (true, Errno::BUSY) => error
+            .with_answer("the device is in use, or mounted elsewhere with the other access")
+            .with_advice("end what uses it, or mount it with the same access"),
+        (true, Errno::UCLEAN) => error
+            .with_answer("the filesystem is damaged")
+            .with_advice("check it; the kernel's log tells what is wrong"),
+        (true, Errno::INVAL) => error
+            .with_answer("the kernel found no such filesystem on the device, or refused an option")
+            .with_advice("see the kernel's log for the reason"),
+        (true, _) => error.with_advice("see the kernel's log for the reason"),
+    }
+}
+
+/// Puts a mount that is at no place yet into its own, and sees that nobody else put one there at the same time.
+fn put(mount: &OwnedFd, target: &Target, tried: impl Fn() -> String) -> Result<Change<Mount>, Error> {
+    let failed = |errno: Errno| Error::system(tried(), errno);
+    let place = target.open().map_err(failed)?;
+    let below = target.mount_below().map_err(|cause| Error::system(tried(), cause))?;
+    let ours = mount_id(mount.as_fd()).map_err(|cause| Error::system(tried(), cause))?;
+    let flags = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH | MoveMountFlags::MOVE_MOUNT_T_EMPTY_PATH;
+    move_mount(mount.as_fd(), "", place.as_fd(), "", flags).map_err(failed)?;
+    let unknown = |error: Error| error.with_effect(Effect::Unknown);
+    let table = MountTable::read().map_err(unknown)?;
+    match table.by_id(ours) {
+        // The kernel stacks mounts without a word.
+        Some(made) if made.parent != below => Err(raced(tried(), target, ours)),
+        Some(made) => Ok(Change::Made(made.clone())),
+        None => Err(unknown(
+            Error::new(Kind::Busy, tried()).with_answer("it was unmounted at once by somebody else"),
+        )),
+    }
+}
+
+fn raced(tried: String, target: &Target, ours: MountId) -> Error {
+    let error = Error::new(Kind::Busy, tried)
+        .with_answer("somebody else mounted something there at the same time")
+        .with_advice("try again");
+    let top = target.open().ok().and_then(|top| mount_id(top.as_fd()).ok());
+    let undone = top == Some(ours)
+        && rustix::mount::unmount(target.through_parent(), rustix::mount::UnmountFlags::NOFOLLOW).is_ok();
+    if undone { error } else { error.with_effect(Effect::Done) }
+}
+
+fn copy_of(from: &OwnedFd) -> Result<OwnedFd, Errno> {
+    let flags =
+        OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC | OpenTreeFlags::AT_EMPTY_PATH;
+    open_tree(from.as_fd(), "", flags)
+}
+
+fn look(file: &OwnedFd) -> Result<Statx, Errno> {
+    rustix::fs::statx(file, "", AtFlags::EMPTY_PATH, StatxFlags::BASIC_STATS)
+}
+
+/// Whether the directory seen is what is mounted at the target: the same inode of the same filesystem.
+fn shows(target: &Target, seen: &Statx) -> Result<bool, Errno> {
+    let there = look(&target.open()?)?;
+    let key = |of: &Statx| (of.stx_dev_major, of.stx_dev_minor, of.stx_ino);
+    Ok(key(&there) == key(seen))
+}
+
+fn is_block_device(seen: &Statx) -> bool {
+    rustix::fs::FileType::from_raw_mode(seen.stx_mode.into()) == rustix::fs::FileType::BlockDevice
+}
+
+fn number_of(seen: &Statx) -> DeviceNumber {
+    DeviceNumber { major: seen.stx_rdev_major, minor: seen.stx_rdev_minor }
+}
+
+fn read_only_by_itself(mount: &Mount) -> bool {
+    mount.has_option("ro")
+}
+
+/// The number of the block device behind a path; a suspended one is refused, since it would never answer.
+fn device_number(device: &Path, tried: &impl Fn() -> String) -> Result<DeviceNumber, Error> {
+    let metadata = device.metadata().map_err(|cause| Error::system(tried(), cause))?;
+    if !metadata.file_type().is_block_device() {
+        return Err(Error::new(Kind::InvalidArgument, tried()).with_answer("the source is no block device"));
+    }
+    let number = DeviceNumber::from_rdev(metadata.rdev());
+    let suspended = PathBuf::from(format!("/sys/dev/block/{number}/dm/suspended"));
+    if std::fs::read(suspended).is_ok_and(|state| state.first() == Some(&b'1')) {
+        return Err(Error::new(Kind::Busy, tried())
+            .with_answer("the device is suspended")
+            .with_advice("resume it first"));
+    }
+    Ok(number)
+}
+
+fn occupied(tried: String, mount: &Mount) -> Error {
+    let access = if mount.access() == Access::ReadOnly { "read-only" } else { "read-write" };
+    let answer = format!(
+        "{} of {} ({}, {access}) is mounted there, showing {}",
+        mount.fs_type.display(),
+        mount.source.display(),
+        mount.device,
+        mount.root.display()
+    );
+    Error::new(Kind::AlreadyExists, tried).with_answer(answer).with_advice("unmount it first, if it may go")
+}
+
+fn stale(tried: String, mount: &Mount, errno: Errno) -> Error {
+    let answer = format!("what is mounted there ({}) no longer answers", mount.source.display());
+    Error::new(Kind::Inconsistent, tried)
+        .with_answer(answer)
+        .with_advice("unmount it first")
+        .with_source(errno)
+}
+
+fn unfit(tried: String, present: &Present) -> Error {
+    match present {
+        Present::Nothing => Error::new(Kind::NotFound, tried).with_answer("the target does not exist"),
+        _ => Error::new(Kind::InvalidArgument, tried).with_answer("the target is of the wrong kind"),
+    }
+}
