@@ -18,7 +18,18 @@ pub enum Scope {
         /// Its identity, by which the queue is kept.
         uuid: Uuid,
     },
-    /// No group yet, or several: the command runs while no other does.
+    /// One group together with what is in none, as when it is renamed or removed: the command runs while no other does,
+    /// and waits for no other group's recovery.
+    Whole {
+        /// The name by which the command line calls it.
+        name: VgName,
+        /// Its identity.
+        uuid: Uuid,
+    },
+    /// Only devices that are in no group, as when a PV or a group is made: the command runs while no other does, and
+    /// waits for no group's recovery, since there is none that it touches.
+    Free,
+    /// Anything: the command runs while no other does, and after the recovery of every group.
     Alone,
 }
 

@@ -3,11 +3,12 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use std::fs::File;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use devices::Bytes;
 use lvm::ops::{Change, Content, Group, Layout, NewGroup, NewPv, NewVolume, OldContent, OnRemove, SizeRange};
+use lvm::run::Scope;
 use lvm::worker::conf::Activation;
 use lvm::{Error, ExtentSize, Extents, Kind, LvName, Space, Tag, VgName};
 use rig::{Disk, Handle, device_paths, skip_unless_loop};
@@ -492,5 +493,33 @@ fn a_full_metadata_area_is_no_space_of_that_kind() -> Result<()> {
     assert_eq!(error.kind(), Kind::NoSpace(Space::Metadata), "{error:#}");
     assert!(number > 20, "{number}");
     assert_eq!(group.look()?.lvs.len(), number);
+    Ok(())
+}
+
+/// A group that nobody can recover must not keep others from being made: its lock is held by a program that hangs.
+#[test]
+fn a_closed_group_keeps_no_other_group_from_being_made() -> Result<()> {
+    if skip_unless_loop() {
+        return Ok(());
+    }
+    let (a, b) = (Disk::new(Bytes::mib(256))?, Disk::new(Bytes::mib(256))?);
+    let short = |builder: lvm::LvmBuilder| builder.deadline(Duration::from_secs(5));
+    let handle = Handle::with(&[&a, &b], Activation::MetadataOnly, short)?;
+    let closed = group_on(&handle, &[&a])?;
+    let lock =
+        File::options().create(true).truncate(false).write(true).open(handle.workers().path("lock/V_v"))?;
+    lock.lock()?;
+    let scope = Scope::Vg { name: vg("v"), uuid: closed.uuid() };
+    handle.lvm.workers().context("no workers")?.quarantine(&scope, "its worker died");
+    assert_eq!(kind(closed.create_volume(&volume("x", Bytes::mib(8)))), Kind::Busy);
+    let start = Instant::now();
+    let new = NewGroup::new(vg("w"), device_paths(&[&b])?);
+    let made = handle.lvm.create_group(&new)?.into_inner();
+    assert!(start.elapsed() < Duration::from_secs(20), "{:?}", start.elapsed());
+    let _ = made.create_volume(&volume("x", Bytes::mib(8)).content(Content::Untouched))?;
+    // The devices of the closed group are its own all the same.
+    assert_eq!(kind(handle.lvm.create_group(&NewGroup::new(vg("y"), device_paths(&[&a])?))), Kind::InUse);
+    assert_eq!(kind(closed.rename(&vg("z"))), Kind::Busy);
+    drop(lock);
     Ok(())
 }

@@ -7,15 +7,15 @@ use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, mpsc};
+use std::sync::{Arc, OnceLock, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use lvm::run::{Request, ReturnCode, Runner, Scope};
-use lvm::worker::Recover;
 use lvm::worker::conf::{Activation, Conf, Locks};
 use lvm::worker::frame::{Hello, Job, JobRequest, REPLY_MAX, REQUEST_MAX, read_frame, write_frame};
+use lvm::worker::{Recover, StillClosed};
 use lvm::{Effect, Error, Kind};
 use rig::workers::{Bench, PATIENCE, ask, ask_in, create, must};
 use rig::{Workers, skip_unless_loop};
@@ -29,7 +29,7 @@ struct Recovery {
 }
 
 impl Recover for Recovery {
-    fn recover(&self, scope: &Scope, runner: &dyn Runner) -> Result<(), Error> {
+    fn recover(&self, scope: &Scope, runner: &dyn Runner) -> Result<Vec<StillClosed>, Error> {
         let call = self.calls.fetch_add(1, Ordering::SeqCst);
         thread::sleep(self.pause);
         // A recovery runs commands of the closed group; nobody else can.
@@ -38,7 +38,7 @@ impl Recover for Recovery {
         if call < self.failures {
             return Err(Error::new(Kind::Io, "recover").with_answer("not this time"));
         }
-        Ok(())
+        Ok(Vec::new())
     }
 }
 
@@ -128,6 +128,59 @@ fn a_group_that_nothing_recovers_stays_closed_until_it_is_opened_by_hand() -> Re
     }
     bench.pool.lift_quarantine(&bench.scope);
     assert_eq!(bench.run(&["vgs", "vg"])?.code, ReturnCode::Succeeded);
+    Ok(())
+}
+
+#[test]
+fn a_closed_group_keeps_out_what_touches_it_and_nothing_else() -> Result<()> {
+    if skip_unless_loop() {
+        return Ok(());
+    }
+    let bench = Bench::new()?;
+    bench.pool.quarantine(&bench.scope, "beyond help");
+    let Scope::Vg { name, uuid } = bench.scope.clone() else { panic!("no group") };
+    for scope in [bench.scope.clone(), Scope::Whole { name: name.clone(), uuid }, Scope::Alone] {
+        let error = ask_in(&bench.pool, scope.clone(), &["vgs"], PATIENCE).unwrap_err();
+        assert_eq!((error.kind(), error.effect()), (Kind::Busy, Effect::None), "{scope:?}: {error:?}");
+    }
+    let uuid: lvm::Uuid = "000000-0000-0000-0000-0000-0000-000001".parse()?;
+    for scope in [Scope::Free, Scope::Vg { name: name.clone(), uuid }, Scope::Whole { name, uuid }] {
+        assert_eq!(ask_in(&bench.pool, scope, &["pvs"], PATIENCE)?.code, ReturnCode::Succeeded);
+    }
+    Ok(())
+}
+
+/// A recovery that brings everything in order but for one group.
+#[derive(Debug, Default)]
+struct AllButOne(OnceLock<Scope>);
+
+impl Recover for AllButOne {
+    fn recover(&self, scope: &Scope, _: &dyn Runner) -> Result<Vec<StillClosed>, Error> {
+        let error = Error::new(Kind::Inconsistent, "recover").with_answer("a person must see to it");
+        match (scope, self.0.get()) {
+            (Scope::Alone, Some(scope)) => Ok(vec![StillClosed { scope: scope.clone(), error }]),
+            _ => Err(error),
+        }
+    }
+}
+
+#[test]
+fn a_recovery_of_everything_leaves_only_those_groups_closed_that_it_could_not_recover() -> Result<()> {
+    if skip_unless_loop() {
+        return Ok(());
+    }
+    let recovery = Arc::new(AllButOne::default());
+    let hook: Arc<dyn Recover> = Arc::clone(&recovery) as _;
+    let bench = Bench::with(|pool| pool.recover(hook))?;
+    recovery.0.set(bench.scope.clone()).unwrap();
+    // What a dead worker that made a PV leaves.
+    bench.pool.quarantine(&Scope::Free, "killed");
+    assert_eq!(ask_in(&bench.pool, Scope::Free, &["pvs"], PATIENCE)?.code, ReturnCode::Succeeded);
+    let closed = bench.pool.quarantined();
+    assert_eq!(closed.len(), 1, "{closed:?}");
+    assert_eq!(closed[0].scope, bench.scope);
+    assert!(closed[0].failure.as_ref().is_some_and(|failure| failure.contains("a person")), "{closed:?}");
+    assert_eq!(bench.run(&["vgs"]).unwrap_err().kind(), Kind::Busy);
     Ok(())
 }
 

@@ -160,7 +160,7 @@ impl Lvm {
         let tags: Vec<Tag> = owner.chain(&new.tags).cloned().collect();
         let command =
             VgCreate { name: &new.name, extent_size: new.extent_size, tags: &tags, devices: &devices };
-        self.run(Scope::Alone, &tried, &command)?;
+        self.run(Scope::Free, &tried, &command)?;
         let view = self.view()?;
         self.by_name(&view, &new.name, &tried).map(Change::Made)
     }
@@ -300,7 +300,7 @@ impl Group {
         if seen.view().vgs_named(to.as_str()).next().is_some() {
             return Err(Error::new(Kind::AlreadyExists, &tried).with_answer("another group has that name"));
         }
-        self.lvm.run(Scope::Alone, &tried, &VgRename { from: &seen.vg().name, to })?;
+        self.lvm.run(seen.whole_scope(), &tried, &VgRename { from: &seen.vg().name, to })?;
         Ok(Change::Made(()))
     }
 
@@ -425,7 +425,7 @@ impl Group {
                 .with_answer(format!("{volumes} volumes are in it"))
                 .with_advice("remove them first"));
         }
-        self.lvm.run(Scope::Alone, &tried, &VgRemove { name: &seen.vg().name })?;
+        self.lvm.run(seen.whole_scope(), &tried, &VgRemove { name: &seen.vg().name })?;
         Ok(Change::Made(()))
     }
 

@@ -105,7 +105,7 @@ impl Lvm {
             )));
         }
         let command = PvCreate { device: &device, metadata_size, old_content: new.old_content };
-        self.run(Scope::Alone, &tried, &command)?;
+        self.run(Scope::Free, &tried, &command)?;
         Ok(Change::Made(()))
     }
 
@@ -126,7 +126,7 @@ impl Lvm {
         if !view.orphans.iter().any(|orphan| is_on(&orphan.device.path, &device)) {
             return Ok(Change::Already(()));
         }
-        self.run(Scope::Alone, &tried, &PvRemove { device: &device })?;
+        self.run(Scope::Free, &tried, &PvRemove { device: &device })?;
         Ok(Change::Made(()))
     }
 }

@@ -69,6 +69,11 @@ impl Seen {
         &self.view
     }
 
+    /// This group as a whole, for its renaming and its removal.
+    pub(crate) fn whole_scope(&self) -> Scope {
+        Scope::Whole { name: self.vg().name.clone(), uuid: self.vg().uuid }
+    }
+
     /// The queue of this group.
     pub(crate) fn scope(&self) -> Scope {
         Scope::Vg { name: self.vg().name.clone(), uuid: self.vg().uuid }

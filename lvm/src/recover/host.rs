@@ -17,9 +17,9 @@ use crate::dm::Dm;
 use crate::metadata::Vg;
 use crate::ops::Guard;
 use crate::run::{Reply, Request, ReturnCode, Runner, Scope};
-use crate::worker::Recover;
 use crate::worker::conf::Activation;
 use crate::worker::table::{TableChange, TableStep};
+use crate::worker::{Recover, StillClosed};
 use crate::{Error, Kind, LvName, MetadataSource, Settings, Tag, Uuid, VgName, classify};
 
 /// How long one step of a recovery is waited for.
@@ -113,12 +113,17 @@ fn release_held(dm: &Dm, vg: &Vg, report: &mut Recovered) -> Result<(), Error> {
 }
 
 impl Recover for Recoverer {
-    fn recover(&self, scope: &Scope, runner: &dyn Runner) -> Result<(), Error> {
+    fn recover(&self, scope: &Scope, runner: &dyn Runner) -> Result<Vec<StillClosed>, Error> {
         match scope {
-            Scope::Vg { name, uuid } => self.recover_group(*uuid, name, runner).map(drop),
-            Scope::Alone => {
-                let results = self.recover_all(runner)?;
-                results.into_iter().try_for_each(|group| group.result.map(drop))
+            Scope::Vg { name, uuid } | Scope::Whole { name, uuid } => {
+                self.recover_group(*uuid, name, runner).map(|_| Vec::new())
+            }
+            Scope::Free | Scope::Alone => {
+                let closed = |group: GroupResult| {
+                    let scope = Scope::Vg { name: group.name, uuid: group.uuid };
+                    group.result.err().map(|error| StillClosed { scope, error })
+                };
+                Ok(self.recover_all(runner)?.into_iter().filter_map(closed).collect())
             }
         }
     }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use super::frame::{Job, JobReply};
 use super::keeper::Shared;
 use super::line::command_line;
-use super::pool::Recover;
+use super::pool::{Recover, StillClosed};
 use super::state::{State, same};
 use super::table::TableChange;
 use crate::classify;
@@ -187,16 +187,25 @@ impl Core {
     }
 }
 
-/// Opens a recovered group, unless another worker died meanwhile.
-fn conclude(state: &mut State, scope: &Scope, deaths: u64, result: Result<(), Error>) {
+/// Opens a recovered group, unless another worker died meanwhile. After a recovery of everything, the groups that could
+/// not be recovered stay closed, each by itself.
+fn conclude(state: &mut State, scope: &Scope, deaths: u64, result: Result<Vec<StillClosed>, Error>) {
     let Some(quarantine) = state.quarantine_mut(scope) else { return };
     quarantine.recovering = false;
     let failure = match result {
-        Ok(()) if quarantine.deaths == deaths => {
+        Ok(closed) if quarantine.deaths == deaths => {
+            let reason = quarantine.reason.clone();
             state.lift(scope);
+            for StillClosed { scope, error } in closed {
+                state.quarantine(&scope, &reason);
+                if let Some(quarantine) = state.quarantine_mut(&scope) {
+                    quarantine.failure = Some(error.to_string());
+                    quarantine.failures += 1;
+                }
+            }
             return;
         }
-        Ok(()) => "another worker died meanwhile".to_owned(),
+        Ok(_) => "another worker died meanwhile".to_owned(),
         Err(error) => error.to_string(),
     };
     quarantine.failure = Some(failure);
@@ -245,8 +254,8 @@ pub(super) fn closing(tried: &str) -> Error {
 
 fn quarantined(tried: &str, scope: &Scope, reason: &str, failure: &str) -> Error {
     let what = match scope {
-        Scope::Vg { name, .. } => format!("group {name} is"),
-        Scope::Alone => "all groups are".to_owned(),
+        Scope::Vg { name, .. } | Scope::Whole { name, .. } => format!("group {name} is"),
+        Scope::Free | Scope::Alone => "all groups are".to_owned(),
     };
     Error::new(Kind::Busy, tried)
         .with_answer(format!(

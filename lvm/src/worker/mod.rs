@@ -31,4 +31,4 @@ mod state;
 pub mod table;
 
 pub use conf::Conf;
-pub use pool::{Pool, PoolBuilder, Quarantined, Recover};
+pub use pool::{Pool, PoolBuilder, Quarantined, Recover, StillClosed};

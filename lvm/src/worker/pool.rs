@@ -19,12 +19,22 @@ use crate::{Error, Kind};
 /// Brings a group back in order whose worker died, before the next command of that group runs.
 pub trait Recover: fmt::Debug + Send + Sync {
     /// Recovers `scope`, with commands through `runner`, which alone is let through. [`Scope::Alone`] means that the
-    /// dead worker's command had no group: every group is suspect.
+    /// dead worker's command had no group: every group is suspect, and those are returned that stay closed while the
+    /// others are opened.
     ///
     /// # Errors
     ///
     /// Whatever keeps the group from being in order; it stays closed, and the next command tries again.
-    fn recover(&self, scope: &Scope, runner: &dyn Runner) -> Result<(), Error>;
+    fn recover(&self, scope: &Scope, runner: &dyn Runner) -> Result<Vec<StillClosed>, Error>;
+}
+
+/// One of several groups that a recovery could not bring in order.
+#[derive(Debug)]
+pub struct StillClosed {
+    /// The group.
+    pub scope: Scope,
+    /// What keeps it from being in order.
+    pub error: Error,
 }
 
 /// Makes a [`Pool`].

@@ -21,6 +21,8 @@ pub(super) struct Waiting {
 }
 
 /// A job that a worker has, or had until it was killed and would not die.
+///
+/// One that will not die does nothing more by itself: only the kernel still works for it, on its own group.
 #[derive(Debug)]
 struct Running {
     ticket: Ticket,
@@ -28,6 +30,8 @@ struct Running {
     tried: String,
     /// Its caller has gone.
     abandoned: bool,
+    /// Its worker was killed.
+    doomed: bool,
 }
 
 /// A group whose worker died, or everything ([`Scope::Alone`]) where the dead worker's command had no group.
@@ -73,13 +77,42 @@ pub(super) struct State {
 fn collide(a: &Scope, b: &Scope) -> bool {
     match (a, b) {
         (Scope::Vg { uuid: a, .. }, Scope::Vg { uuid: b, .. }) => a == b,
-        (Scope::Alone, _) | (_, Scope::Alone) => true,
+        _ => true,
     }
 }
 
-/// Whether two scopes are the same one; a group keeps its uuid when it is renamed.
+/// What is suspect once the worker of a command of this scope has died: one group, or everything.
+fn suspect(scope: &Scope) -> Scope {
+    match scope {
+        Scope::Vg { name, uuid } | Scope::Whole { name, uuid } => {
+            Scope::Vg { name: name.clone(), uuid: *uuid }
+        }
+        Scope::Free | Scope::Alone => Scope::Alone,
+    }
+}
+
+/// Whether a command has to wait until what is suspect has been recovered.
+///
+/// One on free devices need not wait for a group: it is refused beforehand the PVs that the group's committed metadata
+/// name, LVM neither activates nor repairs other groups for it, and the recovery adds no device to the group.
+fn keeps_out(suspect: &Scope, scope: &Scope) -> bool {
+    match (suspect, scope) {
+        (Scope::Vg { uuid: a, .. }, Scope::Vg { uuid: b, .. } | Scope::Whole { uuid: b, .. }) => a == b,
+        (Scope::Vg { .. }, Scope::Free) => false,
+        _ => true,
+    }
+}
+
+impl Running {
+    /// Whether no command of this scope may begin meanwhile.
+    fn hinders(&self, scope: &Scope) -> bool {
+        if self.doomed { keeps_out(&suspect(&self.scope), scope) } else { collide(&self.scope, scope) }
+    }
+}
+
+/// Whether the same things are suspect with two scopes; a group keeps its uuid when it is renamed.
 pub(super) fn same(a: &Scope, b: &Scope) -> bool {
-    match (a, b) {
+    match (suspect(a), suspect(b)) {
         (Scope::Vg { uuid: a, .. }, Scope::Vg { uuid: b, .. }) => a == b,
         (Scope::Alone, Scope::Alone) => true,
         _ => false,
@@ -108,15 +141,15 @@ impl State {
     /// group keep their order, and a job that runs alone is not overtaken for ever.
     pub(super) fn begin_next(&mut self) -> Option<Waiting> {
         let free = |index: usize, waiting: &Waiting| {
-            let older = self.queue.iter().take(index).map(|older| &older.scope);
-            let running = self.running.iter().map(|running| &running.scope);
-            !older.chain(running).any(|other| collide(other, &waiting.scope))
+            let mut older = self.queue.iter().take(index);
+            !older.any(|older| collide(&older.scope, &waiting.scope))
+                && !self.running.iter().any(|running| running.hinders(&waiting.scope))
         };
         let index = self.queue.iter().enumerate().position(|(index, waiting)| free(index, waiting))?;
         let waiting = self.queue.remove(index)?;
         let Waiting { ticket, scope, tried, .. } = &waiting;
         let (scope, tried) = (scope.clone(), tried.clone());
-        self.running.push(Running { ticket: *ticket, scope, tried, abandoned: false });
+        self.running.push(Running { ticket: *ticket, scope, tried, abandoned: false, doomed: false });
         Some(waiting)
     }
 
@@ -128,10 +161,11 @@ impl State {
         }
     }
 
-    /// Sends the caller away with `error` and leaves the job running: its worker does not die.
+    /// Sends the caller away with `error` and leaves the job running: its worker was killed and does not die.
     pub(super) fn abandon_with(&mut self, ticket: Ticket, error: Error) {
-        let running = self.running.iter_mut().find(|running| running.ticket == ticket);
-        if let Some(running) = running.filter(|running| !running.abandoned) {
+        let Some(running) = self.running.iter_mut().find(|running| running.ticket == ticket) else { return };
+        running.doomed = true;
+        if !running.abandoned {
             running.abandoned = true;
             self.results.insert(ticket, Err(error));
         }
@@ -155,7 +189,7 @@ impl State {
 
     /// What still runs in this scope although its caller has gone.
     pub(super) fn abandoned_in(&self, scope: &Scope) -> Option<&str> {
-        let left = |running: &&Running| running.abandoned && collide(&running.scope, scope);
+        let left = |running: &&Running| running.abandoned && running.hinders(scope);
         self.running.iter().find(left).map(|running| running.tried.as_str())
     }
 
@@ -164,7 +198,7 @@ impl State {
         let passes = |quarantine: &Quarantine| {
             recovering.is_some_and(|own| same(own, &quarantine.scope) || *own == Scope::Alone)
         };
-        self.quarantines.iter().find(|quarantine| collide(&quarantine.scope, scope) && !passes(quarantine))
+        self.quarantines.iter().find(|quarantine| keeps_out(&quarantine.scope, scope) && !passes(quarantine))
     }
 
     pub(super) fn quarantine(&mut self, scope: &Scope, reason: &str) {
@@ -173,16 +207,17 @@ impl State {
             reason.clone_into(&mut quarantine.reason);
             return;
         }
+        let scope = suspect(scope);
+        // The one over everything is recovered first: it would keep the recovery of a group out.
+        let place = if scope == Scope::Alone { 0 } else { self.quarantines.len() };
         let quarantine = Quarantine {
-            scope: scope.clone(),
+            scope,
             reason: reason.to_owned(),
             recovering: false,
             deaths: 1,
             failure: None,
             failures: 0,
         };
-        // The one over everything is recovered first: it would keep the recovery of a group out.
-        let place = if *scope == Scope::Alone { 0 } else { self.quarantines.len() };
         self.quarantines.insert(place, quarantine);
     }
 
@@ -207,6 +242,25 @@ mod tests {
     fn vg(letter: char) -> Scope {
         let uuid = Uuid::from_bytes([u8::try_from(letter).unwrap(); 32]).unwrap();
         Scope::Vg { name: VgName::new(&letter.to_string()).unwrap(), uuid }
+    }
+
+    fn whole(letter: char) -> Scope {
+        let Scope::Vg { name, uuid } = vg(letter) else { unreachable!() };
+        Scope::Whole { name, uuid }
+    }
+
+    #[test]
+    fn what_its_killed_worker_does_not_let_go_of_hinders_its_own_group_only() {
+        let mut state = State::default();
+        let a = queued(&mut state, vg('a'));
+        state.begin_next().unwrap();
+        let free = queued(&mut state, Scope::Free);
+        assert!(state.begin_next().is_none());
+        state.abandon_with(a, Error::new(crate::Kind::TimedOut, "try"));
+        assert!(state.result(a).unwrap().is_err());
+        assert!(state.abandoned_in(&vg('a')).is_some() && state.abandoned_in(&whole('a')).is_some());
+        assert!(state.abandoned_in(&Scope::Free).is_none() && state.abandoned_in(&Scope::Alone).is_some());
+        assert_eq!(state.begin_next().unwrap().ticket, free);
     }
 
     fn job() -> Job {
@@ -278,7 +332,14 @@ mod tests {
         assert_eq!(state.quarantines().len(), 1);
         state.lift(&vg('a'));
         assert!(state.barrier(&vg('a'), None).is_none());
-        state.quarantine(&Scope::Alone, "killed");
+        state.quarantine(&vg('a'), "killed");
+        assert!(state.barrier(&Scope::Free, None).is_none());
+        assert!(state.barrier(&whole('a'), None).is_some());
+        assert!(state.barrier(&whole('b'), None).is_none());
+        state.lift(&whole('a'));
+        state.quarantine(&Scope::Free, "killed");
+        assert_eq!(state.quarantines()[0].scope, Scope::Alone);
+        assert!(state.barrier(&Scope::Free, None).is_some());
         assert!(state.barrier(&vg('b'), None).is_some());
         assert!(state.barrier(&vg('b'), Some(&Scope::Alone)).is_none());
     }
