@@ -56,13 +56,13 @@ fn the_largest_volume_can_be_made_and_one_extent_more_cannot() -> Result<()> {
     for policy in ["normal", "contiguous", "cling"] {
         for round in 0..6 {
             let disks =
-                (0..4).map(|_| Disk::new(Bytes::mib(8 + dice.roll(40)))).collect::<Result<Vec<_>>>()?;
+                (0..5).map(|_| Disk::new(Bytes::mib(8 + dice.roll(40)))).collect::<Result<Vec<_>>>()?;
             let sandbox = Sandbox::metadata_only(disks.iter().map(Disk::path))?;
             let devices: Vec<_> = disks.iter().map(|disk| disk.path().display().to_string()).collect();
             sandbox.run(&format!("vgcreate -s 1m data {}", devices.join(" ")))?;
             // Holes: volumes here and there, every second of them removed again.
             for number in 0..round * 3 {
-                let device = &devices[usize::try_from(dice.roll(4))?];
+                let device = &devices[usize::try_from(dice.roll(5))?];
                 let extents = 1 + dice.roll(5);
                 // A disk may be full by now.
                 let line = format!("lvcreate -an -Zn -Wn -y -n v{number} -l {extents} data {device}");
@@ -74,7 +74,7 @@ fn the_largest_volume_can_be_made_and_one_extent_more_cannot() -> Result<()> {
             if policy != "normal" {
                 sandbox.run(&format!("vgchange --alloc {policy} data"))?;
             }
-            for stripes in 1..=4 {
+            for stripes in 1..=5 {
                 check(&sandbox, stripes)?;
             }
         }

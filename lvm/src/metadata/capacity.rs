@@ -1,11 +1,15 @@
 //! What still fits into a group: the largest volume of a layout, and room for metadata.
 
-use devices::Bytes;
+use std::collections::HashSet;
+use std::ops::Range;
 
+use devices::{Bytes, Sectors};
+
+use super::allocate::{Allocator, Legs, Wish};
 use super::area::text_max;
-use super::{AllocationPolicy, MetadataArea, Usage, Vg, VgFlag};
+use super::{AllocationPolicy, MetadataArea, Pv, Usage, Vg, VgFlag};
 use crate::ops::Layout;
-use crate::{ExtentSize, Extents};
+use crate::{ExtentSize, Extents, Uuid};
 
 /// How much a bit of a RAID bitmap covers where LVM is not told (`activation/raid_region_size`).
 const REGION_SIZE: u64 = 2 << 20;
@@ -66,12 +70,14 @@ impl Vg {
         self.is_complete() && self.has(&VgFlag::Write) && !self.has(&VgFlag::Exported) && below_limit
     }
 
-    /// The largest volume of this layout that LVM can make now: its data, without parity, copies and RAID metadata.
+    /// The largest volume of this layout that can be made now: its data, without parity, copies and RAID metadata.
     ///
-    /// Zero where the group [takes no volumes](Vg::takes_volumes) or has fewer PVs with free extents than the layout has legs. The
-    /// number is exact for the allocation policies `normal`, `contiguous` and `cling` (by following LVM's own choices), and
-    /// a multiple of the layout's stripes. For RAID 1 it is an upper bound where a leg would have to span several PVs: LVM
-    /// then makes less, and says so when it is asked.
+    /// Exact, by following LVM's own choices step by step: this much can be made, and a step more cannot. (With the
+    /// group's policy `anywhere`, LVM may find room for more.) Zero where the group [takes no volumes](Vg::takes_volumes).
+    /// A multiple of the layout's stripes.
+    ///
+    /// For RAID, no two legs may share a PV. LVM itself can let the end of one leg follow the beginning of another one on the
+    /// same PV, and the loss of that PV then breaks both; such a volume is not made, so it is not counted either.
     ///
     /// # Examples
     ///
@@ -97,88 +103,161 @@ impl Usage {
         if !vg.takes_volumes() {
             return Extents::ZERO;
         }
-        let allocatable = vg.pvs.iter().filter(|pv| pv.is_allocatable());
-        let free = allocatable.map(|pv| {
-            let mut runs: Vec<u64> =
-                self.free_ranges(pv.uuid).iter().map(|range| range.end.get() - range.start.get()).collect();
-            runs.sort_unstable();
-            runs
-        });
-        let rows = rows(free.collect(), layout.legs() as usize, &vg.allocation_policy);
-        let metadata = if layout.is_raid() { rmeta_extents(rows, vg.extent_size) } else { 0 };
-        Extents::new(rows.saturating_sub(metadata).saturating_mul(u64::from(layout.data_stripes())))
+        let room = Room::of(self, vg, vg.pvs.iter().map(|pv| pv.uuid));
+        Extents::new(room.largest(layout).saturating_mul(u64::from(layout.data_stripes())))
+    }
+
+    /// Whether a volume of so many extents can be made on these PVs, as LVM chooses among them in this order.
+    #[must_use]
+    pub(crate) fn fits(&self, vg: &Vg, layout: Layout, extents: Extents, on: &[Uuid]) -> bool {
+        let room = Room::of(self, vg, on.iter().copied());
+        room.fits(layout, extents.get().div_ceil(u64::from(layout.data_stripes())))
     }
 }
 
-/// Extents of the metadata volume of a RAID leg of so many extents (LVM's `raid_rmeta_extents`).
-fn rmeta_extents(leg: u64, extent_size: ExtentSize) -> u64 {
+/// The free runs of PVs, and what decides about them.
+struct Room<'a> {
+    free: Vec<Vec<u64>>,
+    policy: &'a AllocationPolicy,
+    extent_size: ExtentSize,
+}
+
+impl<'a> Room<'a> {
+    fn of(usage: &Usage, vg: &'a Vg, on: impl Iterator<Item = Uuid>) -> Self {
+        // LVM counts extents in 32 bits; so the sums here cannot overflow either.
+        let length = |range: Range<Extents>| (range.end.get() - range.start.get()).min(u32::MAX.into());
+        let allocatable = |uuid: &Uuid| vg.pv(*uuid).is_some_and(Pv::is_allocatable);
+        let free = on.filter(allocatable).map(|pv| usage.free_ranges(pv).into_iter().map(length).collect());
+        Self { free: free.collect(), policy: &vg.allocation_policy, extent_size: vg.extent_size }
+    }
+
+    fn total(&self) -> u64 {
+        self.free.iter().flatten().sum()
+    }
+
+    /// The longest leg, in extents of data, of which LVM makes the volume and of one more not.
+    fn largest(&self, layout: Layout) -> u64 {
+        if matches!((layout, self.policy), (Layout::Linear, AllocationPolicy::Normal)) {
+            return self.total();
+        }
+        let most = self.total() / u64::from(layout.legs());
+        let metadata = rmeta_extents(layout, most, self.extent_size);
+        let reach = Allocator::new(&self.free, wish(layout, most.saturating_sub(metadata), metadata));
+        let guess = reach.reach(self.policy).saturating_sub(metadata);
+        // Nearly always the guess is it. Where it is not, it still begins the search in the right place.
+        let (mut fits, mut too_much) = match (self.fits(layout, guess), self.fits(layout, guess + 1)) {
+            (true, false) => return guess,
+            (true, true) => (guess + 1, most + 1),
+            (false, _) => (0, guess),
+        };
+        while fits + 1 < too_much {
+            let middle = fits.midpoint(too_much);
+            *if self.fits(layout, middle) { &mut fits } else { &mut too_much } = middle;
+        }
+        fits
+    }
+
+    /// Whether LVM finds room for legs of so many extents of data, and keeps them apart.
+    fn fits(&self, layout: Layout, leg: u64) -> bool {
+        if leg == 0 || leg > self.total() {
+            return leg == 0;
+        }
+        let metadata = if layout.is_raid() { rmeta_extents(layout, leg, self.extent_size) } else { 0 };
+        let legs = Allocator::new(&self.free, wish(layout, leg, metadata)).legs(self.policy);
+        legs.is_some_and(|legs| !layout.is_raid() || are_apart(&legs))
+    }
+}
+
+fn wish(layout: Layout, leg: u64, metadata: u64) -> Wish {
+    let parity_legs = layout.parity_legs() as usize;
+    let data_legs = layout.legs() as usize - parity_legs;
+    Wish { data_legs, parity_legs, rows: leg.saturating_add(metadata), metadata }
+}
+
+/// Whether no PV bears more than one leg.
+fn are_apart(legs: &Legs) -> bool {
+    let mut seen = HashSet::new();
+    legs.iter().flatten().all(|pv| seen.insert(pv))
+}
+
+/// Extents of the metadata volume of a RAID leg of so many extents of data (`_raid_rmeta_extents` and
+/// `raid_ensure_min_region_size` of LVM 2.03.16).
+fn rmeta_extents(layout: Layout, leg: u64, extent_size: ExtentSize) -> u64 {
+    if !layout.is_raid() {
+        return 0;
+    }
     let extent = extent_size.bytes().get();
-    let regions = (leg.saturating_mul(extent) / REGION_SIZE).min(REGIONS_MAX);
-    let bytes = 2 * 4096 + regions.div_ceil(8);
-    bytes.div_ceil(extent)
-}
-
-/// How long `legs` parallel legs can become, each extent of them on a PV of its own, as LVM allocates them: in each
-/// step the longest free run of each PV, and of these the `legs` longest, to the length of the shortest.
-///
-/// `free` holds the free runs of each PV, ascending.
-fn rows(mut free: Vec<Vec<u64>>, legs: usize, policy: &AllocationPolicy) -> u64 {
-    let mut rows = 0;
-    loop {
-        let longest = |pv: &usize| free.get(*pv).and_then(|runs| runs.last()).copied().unwrap_or(0);
-        let mut order: Vec<usize> = (0..free.len()).collect();
-        order.sort_by_key(|pv| std::cmp::Reverse(longest(pv)));
-        order.truncate(legs);
-        let length = order.iter().map(longest).min().unwrap_or(0);
-        if order.len() < legs || length == 0 {
-            return rows;
-        }
-        rows += length;
-        match policy {
-            AllocationPolicy::Contiguous => return rows,
-            // What follows must lie on the PVs of the first step.
-            AllocationPolicy::Cling | AllocationPolicy::ClingByTags => {
-                for (pv, runs) in free.iter_mut().enumerate() {
-                    if !order.contains(&pv) {
-                        runs.clear();
-                    }
-                }
-            }
-            _ => {}
-        }
-        for pv in order {
-            if let Some(runs) = free.get_mut(pv)
-                && let Some(run) = runs.pop()
-                && run > length
-            {
-                let rest = run - length;
-                let at = runs.partition_point(|other| *other < rest);
-                runs.insert(at, rest);
-            }
-        }
+    let volume = leg.saturating_mul(u64::from(layout.data_stripes())).saturating_mul(extent);
+    let mut region = REGION_SIZE;
+    while region < volume / REGIONS_MAX {
+        region *= 2;
     }
+    if volume > 0 && volume < region {
+        region = 1 << volume.ilog2();
+    }
+    // LVM takes the legs of RAID 10 for as long as all copies together.
+    let copies = if let Layout::Raid10 { copies, .. } = layout { copies } else { 1 };
+    let regions = leg.saturating_mul(u64::from(copies)).saturating_mul(extent) / region;
+    let bytes = 2 * 4096 + regions.div_ceil(8);
+    bytes.div_ceil(Sectors::SIZE).div_ceil(extent_size.sectors().get())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
+
+    const LAYOUTS: [Layout; 7] = [
+        Layout::Linear,
+        Layout::Striped { stripes: 2, stripe_size: Bytes::kib(64) },
+        Layout::Striped { stripes: 3, stripe_size: Bytes::kib(64) },
+        Layout::Raid1 { copies: 2 },
+        Layout::Raid5 { stripes: 2, stripe_size: Bytes::kib(64) },
+        Layout::Raid6 { stripes: 3, stripe_size: Bytes::kib(64) },
+        Layout::Raid10 { copies: 2, stripes: 2, stripe_size: Bytes::kib(64) },
+    ];
+
+    fn room(free: &[Vec<u64>], policy: &'static AllocationPolicy) -> Room<'static> {
+        Room { free: free.to_vec(), policy, extent_size: ExtentSize::DEFAULT }
+    }
 
     #[test]
-    fn rows_follow_the_longest_runs() {
-        let normal = &AllocationPolicy::Normal;
-        assert_eq!(rows(vec![vec![3, 5], vec![2]], 1, normal), 10);
-        assert_eq!(rows(vec![vec![3, 5], vec![2]], 1, &AllocationPolicy::Contiguous), 5);
-        assert_eq!(rows(vec![vec![10], vec![5], vec![5]], 2, normal), 10);
-        assert_eq!(rows(vec![vec![10], vec![5]], 3, normal), 0);
-        assert_eq!(rows(vec![], 1, normal), 0);
+    fn a_mirror_is_not_told_larger_than_its_legs_stay_apart() {
+        // LVM makes a mirror of 180 extents here, with both legs on the third PV (tried on 2.03.16).
+        let free = [vec![10, 112], vec![89], vec![69], vec![59], vec![49]];
+        let room = room(&free, &AllocationPolicy::Normal);
+        let mirror = Layout::Raid1 { copies: 2 };
+        assert_eq!(
+            (room.largest(mirror), room.fits(mirror, 147), room.fits(mirror, 148)),
+            (147, true, false)
+        );
+        assert!(Allocator::new(&room.free, wish(mirror, 180, 1)).legs(room.policy).is_some());
+        assert!(Allocator::new(&room.free, wish(mirror, 181, 1)).legs(room.policy).is_none());
+    }
+
+    proptest! {
+        #[test]
+        fn the_largest_fits_and_one_more_does_not(
+            free in prop::collection::vec(prop::collection::vec(1..60_u64, 0..5), 0..8),
+            layout in prop::sample::select(&LAYOUTS[..]),
+        ) {
+            for policy in [&AllocationPolicy::Normal, &AllocationPolicy::Cling, &AllocationPolicy::Contiguous] {
+                let room = room(&free, policy);
+                let largest = room.largest(layout);
+                prop_assert!(room.fits(layout, largest), "{largest} is too much");
+                prop_assert!(!room.fits(layout, largest + 1), "{largest} is too little");
+            }
+        }
     }
 
     #[test]
     fn raid_metadata_is_one_extent_unless_extents_are_small() {
-        let size = |kib: u64| ExtentSize::new(devices::Sectors::new(kib * 2)).unwrap();
-        assert_eq!(rmeta_extents(1, size(4096)), 1);
-        assert_eq!(rmeta_extents(1 << 30, size(4096)), 1);
+        let mirror = Layout::Raid1 { copies: 2 };
+        let size = |kib: u64| ExtentSize::new(Sectors::new(kib * 2)).unwrap();
+        assert_eq!(rmeta_extents(mirror, 1, size(4096)), 1);
+        assert_eq!(rmeta_extents(mirror, 1 << 30, size(4096)), 1);
         // 64 GiB in regions of 2 MiB: 32,768 bits are 4 KiB, and the superblocks 8.
-        assert_eq!(rmeta_extents(64 << 20, size(1)), 12);
+        assert_eq!(rmeta_extents(mirror, 64 << 20, size(1)), 12);
+        assert_eq!(rmeta_extents(Layout::Linear, 1, size(1)), 0);
     }
 }

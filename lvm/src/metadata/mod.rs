@@ -3,6 +3,7 @@
 //! Nothing here runs a command or takes a lock to begin with, so a sick disk, a busy group or a guest's own LVM
 //! cannot get in the way.
 
+mod allocate;
 mod area;
 mod assemble;
 mod bytes;

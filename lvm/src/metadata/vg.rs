@@ -1,6 +1,6 @@
 //! Volume groups and physical volumes as the metadata text has them.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
 use std::time::SystemTime;
 
@@ -320,6 +320,19 @@ impl Vg {
             }
         }
         pvs
+    }
+
+    /// A PV that bears parts of several legs of a RAID volume, and breaks them all when it is lost; `None` for volumes
+    /// of other kinds. LVM allocates so when legs have to span PVs.
+    #[must_use]
+    pub fn pv_of_several_legs(&self, lv: &Lv) -> Option<Uuid> {
+        let legs = lv.as_raid().map(|raid| raid.legs.as_slice()).unwrap_or_default();
+        let mut bearing = legs.iter().flat_map(|leg| {
+            let parts = std::iter::once(&leg.data).chain(&leg.meta).filter_map(|part| self.lv(part.as_str()));
+            parts.flat_map(|part| self.pvs_below(part)).collect::<HashSet<_>>()
+        });
+        let mut seen = HashSet::new();
+        bearing.find(|pv| !seen.insert(*pv))
     }
 
     /// Whether the volume, or anything that it is built on, lies on a missing PV.

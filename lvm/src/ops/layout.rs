@@ -104,6 +104,15 @@ impl Layout {
         }
     }
 
+    /// Legs' worth of parity.
+    pub(crate) const fn parity_legs(self) -> u32 {
+        match self {
+            Self::Linear | Self::Striped { .. } | Self::Raid1 { .. } | Self::Raid10 { .. } => 0,
+            Self::Raid4 { .. } | Self::Raid5 { .. } => 1,
+            Self::Raid6 { .. } => 2,
+        }
+    }
+
     /// Whether the kernel keeps redundancy (and a metadata extent on each leg).
     #[must_use]
     pub const fn is_raid(self) -> bool {

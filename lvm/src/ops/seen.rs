@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::command::Target;
-use crate::metadata::{Lv, LvFlag, Problem, Vg, VgFlag, View};
+use crate::metadata::{Lv, LvFlag, Problem, Pv, Vg, VgFlag, View};
 use crate::run::Scope;
 use crate::{DevicePath, Error, Extents, Kind, LvName, Lvm, Uuid};
 
@@ -231,18 +231,22 @@ impl Seen {
     /// Free extents of each PV that may be allocated from, of `devices` or of all.
     pub(crate) fn free(&self, devices: &[DevicePath]) -> Vec<Extents> {
         let usage = self.vg().usage();
-        let chosen = |path: &std::path::Path| {
-            devices.is_empty()
-                || DevicePath::new(path)
-                    .and_then(|path| path.resolved())
-                    .is_ok_and(|path| devices.contains(&path))
+        self.allocatable(devices).into_iter().map(|pv| usage.free_on(pv)).collect()
+    }
+
+    /// The PVs that may be allocated from, in the order in which LVM looks at them: that of `devices`, or of the group.
+    pub(crate) fn allocatable(&self, devices: &[DevicePath]) -> Vec<Uuid> {
+        let place = |pv: &Pv| {
+            let path = &pv.device.as_ref()?.path;
+            if devices.is_empty() {
+                return Some(0);
+            }
+            let path = DevicePath::new(path).and_then(|path| path.resolved()).ok()?;
+            devices.iter().position(|device| *device == path)
         };
-        self.vg()
-            .pvs
-            .iter()
-            .filter(|pv| pv.is_allocatable())
-            .filter(|pv| pv.device.as_ref().is_some_and(|device| chosen(&device.path)))
-            .map(|pv| usage.free_on(pv.uuid))
-            .collect()
+        let allocatable = self.vg().pvs.iter().filter(|pv| pv.is_allocatable());
+        let mut pvs: Vec<(usize, Uuid)> = allocatable.filter_map(|pv| Some((place(pv)?, pv.uuid))).collect();
+        pvs.sort_by_key(|(place, _)| *place);
+        pvs.into_iter().map(|(_, uuid)| uuid).collect()
     }
 }

@@ -162,6 +162,11 @@ impl Recipe for ThickRecipe<'_> {
     }
 
     fn complete(&self, _: &Group, seen: &Seen, made: &Lv, tried: &str) -> Result<(), Error> {
+        if let Some(pv) = seen.vg().pv_of_several_legs(made) {
+            return Err(Error::new(Kind::NoSpace(Space::Legs), tried)
+                .with_answer(format!("LVM put several legs on PV {pv}, whose loss would break them all"))
+                .with_advice("add disks to the group, ask for less, or name the disks to use"));
+        }
         match self.content {
             Content::Untouched => Ok(()),
             Content::Wiped => wipe::signatures(&Volume::of(seen.vg(), made).device, tried),
@@ -360,7 +365,8 @@ impl Seen {
 
     /// Whether so many extents of such a layout can be had, from `devices` or from all.
     ///
-    /// Exact for linear volumes; for stripes and legs it counts PVs with enough room for one each.
+    /// Exact, as [`Vg::largest`] is: what LVM would refuse is refused here, and so is a RAID volume of which LVM would
+    /// put two legs on one PV.
     pub(crate) fn has_room(
         &self,
         layout: Layout,
@@ -390,15 +396,20 @@ impl Seen {
                 ))
                 .with_advice("add disks to the group, or use a layout with fewer legs"));
         }
-        let fitting = free.iter().filter(|free| free.get() > per_leg).count() as u64;
-        if layout.is_raid() && fitting < legs_needed {
+        if !self.vg().usage().fits(self.vg(), layout, extents, &self.allocatable(devices)) {
             return Err(Error::new(Kind::NoSpace(Space::Legs), tried)
-                .with_answer(format!(
-                    "each of {legs_needed} legs needs {} free extents on a PV of its own, and {fitting} PVs have so \
-                     many",
-                    per_leg + 1
-                ))
-                .with_advice("add disks to the group, or ask for less"));
+                .with_answer(match layout {
+                    Layout::Linear => {
+                        format!("LVM's allocation policy for the group finds no place for {extents}")
+                    }
+                    Layout::Striped { stripes, .. } => {
+                        format!("LVM finds no place for {stripes} stripes of {per_leg} extents side by side")
+                    }
+                    _ => format!(
+                        "LVM finds no place for {legs_needed} legs of {per_leg} extents, each on PVs of its own"
+                    ),
+                })
+                .with_advice("add disks to the group, ask for less, or name the disks to use"));
         }
         Ok(())
     }
