@@ -14,6 +14,18 @@ pub enum Effect {
     Unknown,
 }
 
+impl Effect {
+    /// A lasting word for programs: `none`, `done`, `unknown`.
+    #[must_use]
+    pub const fn as_word(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Done => "done",
+            Self::Unknown => "unknown",
+        }
+    }
+}
+
 /// A failed operation. `K` is the library's own enumeration of what can fail.
 ///
 /// The text is one line, and never repeats its source:

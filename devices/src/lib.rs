@@ -1,8 +1,11 @@
 //! Block devices of this host.
 //!
-//! At present this crate holds the unit types that every Gabion library shares (sizes that say what they
-//! count, and the numbers that name a device to the kernel), the list of block devices, and loop devices.
-//! Eligibility, partitions, wiping, filesystems and mounts build on them.
+//! Without features this crate holds the unit types that every Gabion library shares (sizes that say what they
+//! count, and the numbers that name a device to the kernel) and the list of block devices. Each feature adds a part:
+//!
+//! * `discovery`: which devices there are, what they are, how they are stacked, and what uses them;
+//! * `eligibility`: whether a device may be used, and why not; what is on it, by libblkid;
+//! * `loop`: loop devices; `discard`: giving blocks back.
 //!
 //! ```
 //! use devices::{Bytes, Sectors};
@@ -20,8 +23,12 @@ mod change;
 mod devno;
 #[cfg(feature = "discard")]
 mod discard;
+#[cfg(feature = "discovery")]
+pub mod discovery;
 #[cfg(feature = "gpt")]
 mod disk_ioctl;
+#[cfg(feature = "eligibility")]
+pub mod eligibility;
 mod error;
 mod failure;
 #[cfg(feature = "gpt")]
@@ -32,6 +39,8 @@ mod ioctl;
 pub mod loopdev;
 #[cfg(feature = "mount")]
 pub mod mount;
+#[cfg(feature = "eligibility")]
+pub mod probe;
 mod size;
 #[cfg(feature = "mount")]
 mod syscall;

@@ -51,6 +51,27 @@ impl Exit {
     }
 }
 
+impl Exit {
+    /// The code of an error about a block device.
+    pub(crate) fn of_device(error: &devices::Error) -> Self {
+        if error.effect() == devices::Effect::Unknown {
+            return Self::Unavailable;
+        }
+        match error.kind() {
+            devices::Kind::NotFound => Self::NotFound,
+            devices::Kind::AlreadyExists => Self::Exists,
+            devices::Kind::NoSpace => Self::NoSpace,
+            devices::Kind::InUse | devices::Kind::Busy => Self::Busy,
+            devices::Kind::InvalidArgument => Self::Usage,
+            devices::Kind::Foreign | devices::Kind::Unsupported => Self::Refused,
+            devices::Kind::Inconsistent => Self::Degraded,
+            devices::Kind::Io | devices::Kind::TimedOut => Self::Unavailable,
+            // `Cancelled`, `Other`, and what a later version of the library adds.
+            _ => Self::Other,
+        }
+    }
+}
+
 impl From<Exit> for ExitCode {
     fn from(exit: Exit) -> Self {
         Self::from(exit as u8)
@@ -83,6 +104,30 @@ mod tests {
             ("io", 9),
             ("crashed", 9),
             ("timed-out", 9),
+            ("other", 1),
+        ];
+        assert_eq!(codes, expected);
+    }
+
+    #[test]
+    fn every_kind_of_error_about_a_device_has_its_code() {
+        let codes: Vec<(&str, u8)> = devices::Kind::ALL
+            .into_iter()
+            .map(|kind| (kind.as_word(), Exit::of_device(&devices::Error::new(kind, "test")) as u8))
+            .collect();
+        let expected = [
+            ("not-found", 3),
+            ("already-exists", 4),
+            ("no-space", 5),
+            ("in-use", 6),
+            ("busy", 6),
+            ("invalid-argument", 2),
+            ("foreign", 7),
+            ("unsupported", 7),
+            ("inconsistent", 8),
+            ("io", 9),
+            ("timed-out", 9),
+            ("cancelled", 1),
             ("other", 1),
         ];
         assert_eq!(codes, expected);

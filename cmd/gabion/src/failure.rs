@@ -33,7 +33,11 @@ struct Report {
 
 /// The exit code of an error.
 pub(crate) fn exit_of(error: &anyhow::Error) -> Exit {
-    library_error(error).map_or(Exit::Other, Exit::of)
+    match (library_error(error), device_error(error)) {
+        (Some(error), _) => Exit::of(error),
+        (None, Some(error)) => Exit::of_device(error),
+        (None, None) => Exit::Other,
+    }
 }
 
 /// The error's text, with a newline at its end, as it goes to standard error.
@@ -60,6 +64,10 @@ pub(crate) fn usage_json(message: &str) -> String {
 }
 
 fn library_error(error: &anyhow::Error) -> Option<&lvm::Error> {
+    error.chain().find_map(|cause| cause.downcast_ref())
+}
+
+fn device_error(error: &anyhow::Error) -> Option<&devices::Error> {
     error.chain().find_map(|cause| cause.downcast_ref())
 }
 
@@ -97,19 +105,24 @@ fn causes_of(error: &anyhow::Error) -> Vec<String> {
 }
 
 fn report(error: &anyhow::Error) -> Report {
-    let library = library_error(error);
+    let (library, device) = (library_error(error), device_error(error));
+    let kind = library.map(|error| error.kind().as_word());
+    let effect = library.map(|error| match error.effect() {
+        lvm::Effect::None => "none",
+        lvm::Effect::Done => "done",
+        lvm::Effect::Unknown => "unknown",
+    });
+    let tried = library.map(lvm::Error::tried).or(device.map(devices::Error::tried));
+    let answer = library.and_then(lvm::Error::answer).or(device.and_then(devices::Error::answer));
+    let advice = library.and_then(lvm::Error::advice).or(device.and_then(devices::Error::advice));
     Report {
         code: exit_of(error) as u8,
-        kind: library.map_or("other", |error| error.kind().as_word()),
-        effect: library.map_or("none", |error| match error.effect() {
-            lvm::Effect::None => "none",
-            lvm::Effect::Done => "done",
-            lvm::Effect::Unknown => "unknown",
-        }),
+        kind: kind.or(device.map(|error| error.kind().as_word())).unwrap_or("other"),
+        effect: effect.or(device.map(|error| error.effect().as_word())).unwrap_or("none"),
         message: error.to_string(),
-        tried: library.map(|error| error.tried().to_owned()),
-        answer: library.and_then(|error| error.answer().map(str::to_owned)),
-        advice: library.and_then(|error| error.advice().map(str::to_owned)),
+        tried: tried.map(str::to_owned),
+        answer: answer.map(str::to_owned),
+        advice: advice.map(str::to_owned),
         causes: causes_of(error),
         log: log_of(error),
     }
@@ -174,6 +187,20 @@ mod tests {
             (document["error"]["effect"].as_str(), document["error"]["code"].as_u64()),
             (Some("unknown"), Some(9))
         );
+    }
+
+    #[test]
+    fn an_error_about_a_device_is_told_like_any_other() {
+        let error = || {
+            let error = devices::Error::new(devices::Kind::InUse, "claim /dev/sdb");
+            anyhow::Error::from(error.with_answer("it is mounted at /srv"))
+        };
+        assert_eq!(exit_of(&error()), Exit::Busy);
+        let document: serde_json::Value = serde_json::from_str(&text(&error(), Format::Json)).unwrap();
+        let told = &document["error"];
+        assert_eq!((told["kind"].as_str(), told["code"].as_u64()), (Some("in-use"), Some(6)));
+        assert_eq!((told["effect"].as_str(), told["tried"].as_str()), (Some("none"), Some("claim /dev/sdb")));
+        assert_eq!(told["answer"], "it is mounted at /srv");
     }
 
     #[test]

@@ -4,6 +4,7 @@
 
 mod change;
 mod cli;
+mod disks;
 mod doctor;
 mod exit;
 mod failure;
@@ -48,6 +49,7 @@ fn main() -> ExitCode {
 fn run(cli: &Cli, output: &mut Output<'_>) -> Result<Exit> {
     let settings = change::Settings { timeout: cli.timeout };
     match &cli.command {
+        Command::Devices(arguments) => disks::run(arguments, output)?,
         Command::Pools { group } => pools::show(&Host::read()?, group.as_ref(), output)?,
         Command::Volumes { group, all } => {
             let which = if *all { Which::All } else { Which::Users };

@@ -23,7 +23,7 @@ const fn need(package: &'static str, shown_by: &'static str) -> Need {
     Need { package, shown_by }
 }
 
-const NEEDS: [Need; 20] = [
+const NEEDS: [Need; 22] = [
     need("qemu-system-x86", "qemu-system-x86_64"),
     need("busybox-static", "/bin/busybox"),
     need("lvm2", "lvm"),
@@ -42,6 +42,9 @@ const NEEDS: [Need; 20] = [
     need("strace", "strace"),
     need("xz-utils", "xz"),
     need("zstd", "zstd"),
+    // Looking at what is on a disk: libblkid, and libclang for its bindings, which are made while it is built.
+    need("libblkid-dev", "/usr/include/blkid/blkid.h"),
+    need("libclang-dev", "/usr/share/doc/libclang-dev"),
     need("gcc", "cc"),
     need("pkg-config", "pkg-config"),
 ];

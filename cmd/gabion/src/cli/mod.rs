@@ -1,5 +1,6 @@
 //! The command line.
 
+mod devices;
 mod group;
 mod layout;
 mod value;
@@ -12,6 +13,7 @@ use lvm::VgName;
 
 use crate::output::{Format, Units};
 
+pub(crate) use devices::DevicesArguments;
 pub(crate) use group::{CreatePool, GroupCommand, GrowPool, PoolCommand, WatchPools};
 pub(crate) use layout::VolumeKind;
 pub(crate) use value::VolumePath;
@@ -57,6 +59,8 @@ impl Shown {
 /// One variant a command.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    /// Show block devices, what they are, and whether they may be used or why not
+    Devices(DevicesArguments),
     /// Show groups and thin pools: size, free space, fill, health
     Pools {
         /// Only this group
