@@ -1,5 +1,6 @@
 //! What the suites stand on: fresh disks, a private LVM, and LVM's own word to compare with.
 
+pub mod caching;
 pub mod disk;
 pub mod faulty;
 pub mod filesystem;
