@@ -3,8 +3,8 @@
 //! Without features this crate holds the unit types that every Gabion library shares (sizes that say what they
 //! count, and the numbers that name a device to the kernel) and the list of block devices. Each feature adds a part:
 //!
-//! * `discovery`: which devices there are, what they are, how they are stacked, and what uses them;
-//! * `eligibility`: whether a device may be used, and why not; what is on it, by libblkid;
+//! * `discovery`: which devices there are, what they are, how they are stacked, what uses them, and what happens to them;
+//! * `eligibility`: whether a device may be used, and why not; what is on it, by libblkid; selecting and claiming it;
 //! * `loop`: loop devices; `discard`: giving blocks back.
 //!
 //! ```
@@ -20,6 +20,8 @@
 
 mod block;
 mod change;
+#[cfg(feature = "eligibility")]
+mod claim;
 mod devno;
 #[cfg(feature = "discard")]
 mod discard;
@@ -37,16 +39,22 @@ pub mod gpt;
 mod ioctl;
 #[cfg(feature = "loop")]
 pub mod loopdev;
+#[cfg(feature = "discovery")]
+pub mod monitor;
 #[cfg(feature = "mount")]
 pub mod mount;
 #[cfg(feature = "eligibility")]
 pub mod probe;
+#[cfg(feature = "eligibility")]
+pub mod selector;
 mod size;
 #[cfg(feature = "mount")]
 mod syscall;
 
 pub use block::{BlockDevice, ListError, Mapped};
 pub use change::Change;
+#[cfg(feature = "eligibility")]
+pub use claim::Claim;
 pub use devno::{DeviceNumber, ParseDeviceNumberError};
 #[cfg(feature = "discard")]
 pub use discard::discard;

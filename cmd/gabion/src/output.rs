@@ -44,6 +44,7 @@ pub(crate) struct Output<'a> {
     pub(crate) format: Format,
     pub(crate) units: Units,
     to: &'a mut dyn Write,
+    has_reader: bool,
 }
 
 /// A result for programs: the schema's version, then the fields of the body.
@@ -56,7 +57,7 @@ struct Document<'a, T> {
 
 impl<'a> Output<'a> {
     pub(crate) fn new(format: Format, units: Units, to: &'a mut dyn Write) -> Self {
-        Self { format, units, to }
+        Self { format, units, to, has_reader: true }
     }
 
     /// Writes a text for people; it ends with a newline.
@@ -80,10 +81,18 @@ impl<'a> Output<'a> {
         self.write(&text)
     }
 
+    /// Whether anybody reads on, as far as the last write showed: what never ends by itself ends when nobody does.
+    pub(crate) fn has_reader(&self) -> bool {
+        self.has_reader
+    }
+
     fn write(&mut self, bytes: &[u8]) -> Result<()> {
         match self.to.write_all(bytes).and_then(|()| self.to.flush()) {
             // Who reads has had enough (`gabion volumes | head -1`).
-            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {
+                self.has_reader = false;
+                Ok(())
+            }
             other => other.context("could not write to standard output"),
         }
     }
@@ -108,7 +117,10 @@ mod tests {
     #[test]
     fn a_reader_that_has_had_enough_is_no_error_and_a_full_disk_is() {
         let mut closed = Closed(io::ErrorKind::BrokenPipe);
-        assert!(Output::new(Format::Table, Units::Human, &mut closed).text("x\n").is_ok());
+        let mut output = Output::new(Format::Table, Units::Human, &mut closed);
+        assert!(output.has_reader());
+        assert!(output.text("x\n").is_ok());
+        assert!(!output.has_reader());
         let mut full = Closed(io::ErrorKind::StorageFull);
         assert!(Output::new(Format::Table, Units::Human, &mut full).text("x\n").is_err());
     }

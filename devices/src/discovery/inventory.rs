@@ -23,15 +23,7 @@ pub struct Inventory {
 
 impl Inventory {
     pub(super) fn read(discovery: &Discovery) -> Result<Self, Error> {
-        let class_dir = discovery.class_dir();
-        let tried = format!("list the block devices in {}", class_dir.display());
-        let mut disks = Vec::new();
-        for entry in fs::read_dir(&class_dir).map_err(|cause| Error::system(&tried, cause))? {
-            let entry = entry.map_err(|cause| Error::system(&tried, cause))?;
-            if let Ok(name) = entry.file_name().into_string() {
-                disks.extend(discovery.disk(&name));
-            }
-        }
+        let disks = discovery.names()?.iter().filter_map(|name| discovery.disk(name)).collect();
         let users = Users::read(&discovery.proc)?;
         Ok(Self::new(disks, users))
     }

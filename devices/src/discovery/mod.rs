@@ -15,8 +15,12 @@
 mod disk;
 mod identity;
 mod inventory;
+#[cfg(test)]
+pub(crate) mod made_up;
 mod mapped;
 mod sysfs;
+#[cfg(test)]
+mod tests;
 mod transport;
 mod udev;
 mod users;
@@ -83,6 +87,23 @@ impl Discovery {
     /// When sysfs or the table of mounts cannot be read.
     pub fn inventory(&self) -> Result<Inventory, Error> {
         Inventory::read(self)
+    }
+
+    /// The kernel's names of all block devices, sorted.
+    ///
+    /// # Errors
+    ///
+    /// When sysfs cannot be read.
+    pub fn names(&self) -> Result<Vec<String>, Error> {
+        let class_dir = self.class_dir();
+        let failed =
+            |cause| Error::system(format!("list the block devices in {}", class_dir.display()), cause);
+        let mut names = Vec::new();
+        for entry in std::fs::read_dir(&class_dir).map_err(failed)? {
+            names.extend(entry.map_err(failed)?.file_name().into_string());
+        }
+        names.sort_unstable();
+        Ok(names)
     }
 
     /// One device by the kernel's name; `None` when there is no such device now.

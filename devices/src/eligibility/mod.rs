@@ -16,6 +16,8 @@
 
 mod reason;
 mod rules;
+#[cfg(test)]
+mod tests;
 
 use std::fmt;
 use std::time::Duration;

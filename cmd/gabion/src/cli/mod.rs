@@ -13,7 +13,7 @@ use lvm::VgName;
 
 use crate::output::{Format, Units};
 
-pub(crate) use devices::DevicesArguments;
+pub(crate) use devices::{DevicesArguments, DevicesCommand};
 pub(crate) use group::{CreatePool, GroupCommand, GrowPool, PoolCommand, WatchPools};
 pub(crate) use layout::VolumeKind;
 pub(crate) use value::VolumePath;

@@ -1,8 +1,10 @@
 //! `gabion devices`: every block device, what it is, and whether it may be used.
 
 mod view;
+mod watch;
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use anyhow::Result;
 use devices::Bytes;
@@ -10,7 +12,7 @@ use devices::discovery::{Discovery, Disk, DiskType, Inventory};
 use devices::eligibility::{Assessor, Eligibility, Policy, Reason};
 use serde::Serialize;
 
-use crate::cli::DevicesArguments;
+use crate::cli::{DevicesArguments, DevicesCommand};
 use crate::output::{Format, Output, Units};
 use crate::table::{Align, Table};
 use view::Device;
@@ -22,6 +24,9 @@ struct Body {
 
 /// Runs `gabion devices`.
 pub(crate) fn run(arguments: &DevicesArguments, output: &mut Output<'_>) -> Result<()> {
+    if let Some(DevicesCommand::Watch { limit }) = arguments.command {
+        return watch::watch(limit.map(Duration::from_secs), output);
+    }
     let inventory = Discovery::host().inventory()?;
     let assessor = Assessor::new(Policy::default().with_minimum_size(arguments.min_size));
     let mut judged: Vec<(&Disk, Eligibility)> = if arguments.devices.is_empty() {

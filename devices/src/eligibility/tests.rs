@@ -1,0 +1,164 @@
+use super::*;
+use crate::discovery::made_up::MadeUp;
+
+/// The reasons that show without opening the device.
+fn words(host: &MadeUp, name: &str) -> Vec<&'static str> {
+    let inventory = host.inventory();
+    let disk = inventory.by_name(name).unwrap();
+    let eligibility = Assessor::default().without_probing(&inventory, disk);
+    eligibility.reasons().iter().map(Reason::as_word).collect()
+}
+
+#[test]
+fn nothing_speaks_against_a_disk_of_nobody() {
+    let mut host = MadeUp::new();
+    host.device("virtio0/block/vda", &[]);
+    assert_eq!(words(&host, "vda"), [""; 0]);
+}
+
+#[test]
+fn each_kind_and_state_has_its_reason() {
+    let cases: [(&str, &[(&str, &str)], &[&str]); 16] = [
+        ("virtio0/block/vda", &[("size", "2048\n")], &["too-small"]),
+        ("virtio0/block/vda", &[("size", "0\n")], &["no-medium"]),
+        ("virtio0/block/vda", &[("ro", "1\n")], &["read-only"]),
+        ("virtio0/block/vda", &[("removable", "1\n")], &["removable"]),
+        ("virtio0/block/vda", &[("device/state", "transport-offline\n")], &["fault"]),
+        ("virtio0/block/vda", &[("queue/zoned", "host-managed\n")], &["zoned"]),
+        ("virtio0/block/vda", &[("bcache/x", "")], &["bcache"]),
+        ("virtio0/block/vda", &[("holders/zd0/x", "")], &["held"]),
+        ("host0/block/sr0", &[("device/type", "5\n"), ("removable", "1\n")], &["no-disk"]),
+        ("virtual/block/zram0", &[], &["no-disk"]),
+        ("virtual/block/ram0", &[], &["no-disk"]),
+        ("virtual/block/nbd0", &[], &["network"]),
+        ("virtual/block/drbd1", &[], &["network"]),
+        ("virtual/block/md0", &[("md/level", "raid1\n")], &["array"]),
+        ("virtual/block/bcache0", &[], &["cached"]),
+        ("virtual/block/dm-0", &[("dm/name", "x\n"), ("dm/suspended", "1\n")], &["mapped", "suspended"]),
+    ];
+    for (place, attributes, expected) in cases {
+        let mut host = MadeUp::new();
+        host.device(place, attributes);
+        assert_eq!(words(&host, place.rsplit('/').next().unwrap()), expected, "{place} {attributes:?}");
+    }
+}
+
+#[test]
+fn what_uses_a_disk_is_a_reason() {
+    let mut host = MadeUp::new();
+    let minor = host.device("virtio0/block/vda", &[]);
+    host.device("virtio1/block/vdb", &[]);
+    host.mount(minor, "/srv/a\\040b");
+    host.swap("vdb");
+    assert_eq!((words(&host, "vda"), words(&host, "vdb")), (vec!["mounted"], vec!["swap"]));
+    let inventory = host.inventory();
+    let mounted = Assessor::default().without_probing(&inventory, inventory.by_name("vda").unwrap());
+    assert_eq!(mounted.to_string(), "mounted at /srv/a b");
+}
+
+#[test]
+fn holders_are_told_by_what_they_are() {
+    let mut host = MadeUp::new();
+    for (name, holder) in
+        [("vda", "dm-0"), ("vdb", "dm-1"), ("vdc", "dm-2"), ("vdd", "md0"), ("vde", "bcache0")]
+    {
+        host.device(&format!("virtio0/block/{name}"), &[(&format!("holders/{holder}/x"), ""), ("x", "")]);
+    }
+    let mapped = |host: &mut MadeUp, name: &str, dm_name: &str, uuid: &str| {
+        let place = format!("virtual/block/{name}");
+        host.device(&place, &[("dm/name", dm_name), ("dm/uuid", uuid), ("dm/suspended", "0\n")]);
+    };
+    mapped(&mut host, "dm-0", "my--data-db", "LVM-abc");
+    mapped(&mut host, "dm-1", "mpatha", "mpath-3600");
+    mapped(&mut host, "dm-2", "luks-x", "CRYPT-LUKS2-x");
+    host.device("virtual/block/md0", &[("md/level", "raid1\n")]);
+    host.device("virtual/block/bcache0", &[]);
+    let text = |name: &str| {
+        let inventory = host.inventory();
+        Assessor::default().without_probing(&inventory, inventory.by_name(name).unwrap()).to_string()
+    };
+    assert_eq!(text("vda"), "LVM PV of group my-data");
+    assert_eq!(text("vdb"), "one path of the multipath device mpatha");
+    assert_eq!(text("vdc"), "in use by luks-x");
+    assert_eq!(text("vdd"), "RAID member of md0 (linux_raid_member)");
+    assert_eq!(text("vde"), "member of the bcache device bcache0");
+    assert_eq!(text("dm-0"), "the LVM volume my-data/db");
+}
+
+#[test]
+fn two_paths_to_one_disk_are_one_disk() {
+    let mut host = MadeUp::new();
+    let wwid = ("device/wwid", "naa.5000c500a1b2c3d4\n");
+    host.device("host0/block/sda", &[wwid]);
+    host.device("host1/block/sdb", &[wwid]);
+    host.device("host2/block/sdc", &[("device/wwid", "naa.5000c500a1b2c3d5\n")]);
+    assert_eq!((words(&host, "sda"), words(&host, "sdb")), (vec!["other-path"], vec!["other-path"]));
+    assert_eq!(words(&host, "sdc"), [""; 0]);
+    let inventory = host.inventory();
+    let by_name = |name: &str| inventory.by_name(name).unwrap();
+    assert!(inventory.overlap(by_name("sda"), by_name("sdb")));
+}
+
+#[test]
+fn partitions_that_firmware_needs_and_those_of_a_disk_in_use_are_refused() {
+    let mut host = MadeUp::new();
+    let disk = host.device("virtio0/block/vda", &[]);
+    for (number, note) in [
+        (1, "E:ID_PART_ENTRY_TYPE=c12a7328-f81f-11d2-ba4b-00a0c93ec93b\n"),
+        (2, "E:ID_PART_ENTRY_NAME=Microsoft\\x20reserved\\x20partition\n"),
+        (3, "E:ID_PART_ENTRY_TYPE=0x5\n"),
+        (4, "E:ID_PART_ENTRY_TYPE=0fc63daf-8483-4772-8e79-3d69d8477de4\n"),
+    ] {
+        let place = format!("virtio0/block/vda/vda{number}");
+        let minor = host.device(&place, &[("partition", &format!("{number}\n"))]);
+        host.udev(minor, note);
+    }
+    assert_eq!(words(&host, "vda"), ["partition-table"]);
+    assert_eq!(words(&host, "vda1"), ["boot-partition"]);
+    assert_eq!(words(&host, "vda2"), ["boot-partition"]);
+    assert_eq!(words(&host, "vda3"), ["extended-partition"]);
+    assert_eq!(words(&host, "vda4"), [""; 0]);
+    host.mount(disk, "/srv");
+    assert_eq!(words(&host, "vda4"), ["disk-in-use"]);
+}
+
+#[test]
+fn loops_are_only_used_by_name_and_never_those_of_kubelet_or_of_removed_files() {
+    let cases = [
+        ("/srv/disk.img", "loop", Verdict::OnlyByName),
+        ("/srv/disk.img (deleted)", "loop-deleted", Verdict::NotEligible),
+        (
+            "/var/lib/kubelet/plugins/kubernetes.io/csi/volumeDevices/x/dev/y",
+            "loop-of-kubelet",
+            Verdict::NotEligible,
+        ),
+        ("/data/kubelet/pods/x", "loop-of-kubelet", Verdict::NotEligible),
+    ];
+    for (file, word, verdict) in cases {
+        let mut host = MadeUp::new();
+        host.device("virtual/block/loop0", &[("loop/backing_file", file)]);
+        let inventory = host.inventory();
+        let eligibility =
+            Assessor::default().without_probing(&inventory, inventory.by_name("loop0").unwrap());
+        assert_eq!((eligibility.reasons()[0].as_word(), eligibility.verdict()), (word, verdict), "{file}");
+    }
+}
+
+#[test]
+fn a_device_whose_node_is_missing_is_not_eligible() {
+    let mut host = MadeUp::new();
+    host.device("virtio0/block/vda", &[]);
+    let inventory = host.inventory();
+    let eligibility = Assessor::default().assess(&inventory, inventory.by_name("vda").unwrap());
+    assert!(matches!(eligibility.reasons(), [Reason::Unreadable { .. }]), "{eligibility}");
+}
+
+#[test]
+fn a_suspended_device_is_not_opened_even_when_asked_to_look() {
+    let mut host = MadeUp::new();
+    host.device("virtual/block/dm-0", &[("dm/name", "x\n"), ("dm/suspended", "1\n")]);
+    let inventory = host.inventory();
+    let looked = Prober::new(Duration::from_secs(1)).start(inventory.by_name("dm-0").unwrap()).wait();
+    // To open it would have given another answer, for there is no node.
+    assert_eq!(looked, Err(Reason::Suspended));
+}
