@@ -48,20 +48,21 @@ fn ask_host(wish: &str) {
 }
 
 #[test]
-fn there_are_eight_disks_of_at_least_16_gib_and_two_of_them_are_scsi() {
+fn there_are_nine_disks_of_at_least_16_gib_two_of_them_scsi_and_one_nvme() {
     let Some(disks) = disks() else { return };
-    assert_eq!(disks.len(), 8);
+    assert_eq!(disks.len(), 9);
     for disk in &disks {
         let bytes = tool("blockdev", &["--getsize64", disk.to_str().unwrap()]);
         assert!(bytes.trim().parse::<u64>().unwrap() >= 16 << 30, "{} has {bytes} bytes", disk.display());
     }
     if std::env::var("GABION_MACHINE").is_ok_and(|machine| machine == "uml") {
-        println!("SKIPPED: user-mode Linux has no SCSI disks");
+        println!("SKIPPED: user-mode Linux has neither SCSI nor NVMe disks");
         return;
     }
-    for disk in &disks[SCSI..] {
+    for disk in &disks[SCSI..SCSI + 2] {
         assert!(disk.starts_with("/dev") && disk.to_str().unwrap().contains("/sd"), "{}", disk.display());
     }
+    assert!(disks[SCSI + 2].to_str().unwrap().contains("/nvme"), "{}", disks[SCSI + 2].display());
 }
 
 /// Two tests of the same content: whichever runs second finds what the first one wrote, unless it was wiped.

@@ -153,6 +153,8 @@ fn arguments(kernel: &Kernel, run: &RunDir, disks: &[VirtualDisk], with: Acceler
     add("qmp", format!("unix:{},server=on,wait=off", text(&run.qmp_socket())));
     if disks.iter().any(|disk| disk.bus == Bus::Scsi) {
         add("device", "virtio-scsi-pci,id=scsi".into());
+        // An empty CD drive, which every real host has in one form or another.
+        add("device", "scsi-cd,id=cdrom,bus=scsi.0".into());
     }
     for disk in disks {
         add("blockdev", disk.backend().to_string());

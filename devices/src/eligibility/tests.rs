@@ -16,9 +16,12 @@ fn nothing_speaks_against_a_disk_of_nobody() {
     assert_eq!(words(&host, "vda"), [""; 0]);
 }
 
+/// A device's place, its attributes, and the reasons that it must have.
+type Case<'a> = (&'a str, &'a [(&'a str, &'a str)], &'a [&'a str]);
+
 #[test]
 fn each_kind_and_state_has_its_reason() {
-    let cases: [(&str, &[(&str, &str)], &[&str]); 16] = [
+    let cases: [Case<'_>; 16] = [
         ("virtio0/block/vda", &[("size", "2048\n")], &["too-small"]),
         ("virtio0/block/vda", &[("size", "0\n")], &["no-medium"]),
         ("virtio0/block/vda", &[("ro", "1\n")], &["read-only"]),

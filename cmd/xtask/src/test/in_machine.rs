@@ -17,8 +17,13 @@ use crate::machine::{Lost, Machine, MachineSpec, Output, Watch};
 use crate::setup;
 use crate::virtual_disk::{Bus, DiskSpec};
 
-/// The spare disks of every suite: six on virtio-blk, then two on SCSI, which can be pulled out without warning.
-const DISKS: [DiskSpec; 2] = [DiskSpec::plain(6), DiskSpec { count: 2, bytes: 20 << 30, bus: Bus::Scsi }];
+/// The spare disks of every suite: six on virtio-blk, then two on SCSI, which can be pulled out without warning, and one
+/// on NVMe.
+const DISKS: [DiskSpec; 3] = [
+    DiskSpec::plain(6),
+    DiskSpec { count: 2, bytes: 20 << 30, bus: Bus::Scsi },
+    DiskSpec { count: 1, bytes: 20 << 30, bus: Bus::Nvme },
+];
 
 /// Variables of this host that a test gets, too.
 const PASSED_ON: &str = "GABION_SWEEP_";

@@ -5,7 +5,7 @@
 //! | | |
 //! |---|---|
 //! | one process a test | `--exact NAME --nocapture`, in an empty scratch directory (`GABION_SCRATCH`, also `TMPDIR`) |
-//! | `GABION_DISKS` | in the machine: eight blank disks of 20 GiB, six on virtio-blk, then two on SCSI |
+//! | `GABION_DISKS` | in the machine: nine blank disks of 20 GiB, six on virtio-blk, two on SCSI, one on NVMe |
 //! | `GABION_LVM_WORKER`, `GABION_BIN` | the worker and the command |
 //! | `GABION_PHASE` | 0; after each power cut that the test asked for, one more |
 //! | `GABION_MACHINE` | `qemu`, or `uml` for user-mode Linux; a test that pulls a disk counts as skipped there |
