@@ -117,6 +117,13 @@ impl BlockDevice {
     }
 }
 
+/// Whether device-mapper has suspended a device: an open or a read may then hang until it is resumed.
+#[cfg(feature = "mount")]
+pub(crate) fn is_suspended(number: DeviceNumber) -> bool {
+    let state = std::fs::read(format!("/sys/dev/block/{number}/dm/suspended"));
+    state.is_ok_and(|state| state.first() == Some(&b'1'))
+}
+
 fn attribute(dir: &Path, name: &str) -> Option<String> {
     let text = std::fs::read_to_string(dir.join(name)).ok()?;
     Some(text.trim_end_matches('\n').to_owned())

@@ -5,6 +5,7 @@
 //!
 //! * `discovery`: which devices there are, what they are, how they are stacked, what uses them, and what happens to them;
 //! * `eligibility`: whether a device may be used, and why not; what is on it, by libblkid; selecting and claiming it;
+//! * `mount`: the mount table, mounts and unmounts; `filesystem`: ext4, xfs and btrfs made, checked and grown;
 //! * `loop`: loop devices; `discard`: giving blocks back.
 //!
 //! ```
@@ -33,6 +34,8 @@ mod disk_ioctl;
 pub mod eligibility;
 mod error;
 mod failure;
+#[cfg(feature = "filesystem")]
+pub mod filesystem;
 #[cfg(feature = "gpt")]
 pub mod gpt;
 #[cfg(feature = "loop")]

@@ -2,7 +2,7 @@
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, Statx, StatxFlags};
 use rustix::io::Errno;
@@ -266,8 +266,7 @@ fn device_number(device: &Path, tried: &impl Fn() -> String) -> Result<DeviceNum
         return Err(Error::new(Kind::InvalidArgument, tried()).with_answer("the source is no block device"));
     }
     let number = DeviceNumber::from_rdev(metadata.rdev());
-    let suspended = PathBuf::from(format!("/sys/dev/block/{number}/dm/suspended"));
-    if std::fs::read(suspended).is_ok_and(|state| state.first() == Some(&b'1')) {
+    if crate::block::is_suspended(number) {
         return Err(Error::new(Kind::Busy, tried())
             .with_answer("the device is suspended")
             .with_advice("resume it first"));

@@ -1,0 +1,241 @@
+//! Having a device alone, and knowing what is on it, in one step.
+
+use std::fs::{File, OpenOptions};
+use std::io::{Seek, SeekFrom};
+use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use rustix::fs::OFlags;
+use rustix::io::Errno;
+use uuid::Uuid;
+
+use super::FsType;
+use crate::mount::MountTable;
+use crate::probe::{Probed, Signature, probe};
+use crate::{Bytes, DeviceNumber, Error, Kind};
+
+/// How long somebody's look (udev's after a close, above all) may keep a device from being claimed.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// A filesystem that was found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Found {
+    /// Its type.
+    pub fs: FsType,
+    /// Its uuid.
+    pub uuid: Uuid,
+    /// Its label.
+    pub label: Option<String>,
+}
+
+/// Which filesystem is on a device, whoever uses it; `None` when there is none of ours.
+///
+/// Only filesystems are looked at: two bytes at the end of a volume that look like an array's do not hide one. This
+/// is no proof that a device is blank; only [`Blank`] is.
+///
+/// # Errors
+///
+/// [`Kind::Busy`] for a suspended device; [`Kind::Io`] when it cannot be read: that is never "nothing found".
+pub fn detect(device: &Path) -> Result<Option<Found>, Error> {
+    let tried = || format!("look for a filesystem on {}", device.display());
+    number_of(device, &tried)?;
+    let file = open(device, OFlags::empty(), Write::No).map_err(|cause| Error::system(tried(), cause))?;
+    Ok(signatures(probe(&file)?).into_iter().find_map(|signature| filesystem(&signature)))
+}
+
+/// A block device that this process alone has open for a claim, and on which no signature was found since.
+///
+/// It is the only thing from which a filesystem is made, and making one consumes it:
+///
+/// ```no_run
+/// use devices::filesystem::{Blank, Format, FsType, Uuid};
+///
+/// let blank = Blank::claim("/dev/data/db".as_ref())?;
+/// let made = blank.make(&Format::new(FsType::Ext4, Uuid::new_v4()))?;
+/// println!("{} {}", made.fs, made.uuid);
+/// # Ok::<(), devices::Error>(())
+/// ```
+///
+/// That no signature was found does not mean that a device is new: a damaged superblock is no signature either.
+/// Whether a device may be formatted is told by its owner's own record alone; see [`ensure`](super::ensure).
+#[derive(Debug)]
+pub struct Blank {
+    claim: Claim,
+}
+
+impl Blank {
+    /// Claims a device and looks at it.
+    ///
+    /// # Errors
+    ///
+    /// [`Kind::Foreign`] when anything is on it, contradicting signatures among that; [`Kind::InUse`] when it is
+    /// mounted, held by another device or claimed; [`Kind::Busy`] for a suspended device; [`Kind::Io`] when it
+    /// cannot be read: then nothing is known, and it is not blank.
+    pub fn claim(device: &Path) -> Result<Self, Error> {
+        Self::proven(Claim::new(device)?)
+    }
+
+    /// The same after an attempt of ours that did not end: what it may have left, a filesystem of exactly this type
+    /// and uuid and nothing else, loses its superblock. Call it only where the owner's record says that making was
+    /// begun and not ended.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Blank::claim`].
+    pub fn claim_unfinished(device: &Path, fs: FsType, uuid: Uuid) -> Result<Self, Error> {
+        let claim = Claim::new(device)?;
+        let ours = |signature: &Signature| {
+            filesystem(signature).is_some_and(|found| found.fs == fs && found.uuid == uuid)
+        };
+        // mkfs.btrfs refuses a uuid that any device bears already, this one included.
+        if let Probed::Found(found) = probe(&claim.file)?
+            && found.iter().all(ours)
+        {
+            claim.erase_superblock(fs)?;
+        }
+        Self::proven(claim)
+    }
+
+    fn proven(claim: Claim) -> Result<Self, Error> {
+        let device = &claim.path;
+        let refused = |what: String| {
+            Error::new(Kind::Foreign, format!("use {} as a blank device", device.display()))
+                .with_answer(what)
+                .with_advice("nothing is made on a device that holds anything; wipe it if it may go")
+        };
+        match probe(&claim.file)? {
+            Probed::Blank => Ok(Self { claim }),
+            Probed::Found(found) => Err(refused(format!("it holds {}", named(&found)))),
+            Probed::Ambiguous(found) => {
+                Err(refused(format!("it holds signatures that contradict each other: {}", named(&found))))
+            }
+        }
+    }
+
+    pub(super) fn into_claim(self) -> Claim {
+        self.claim
+    }
+
+    /// Its size.
+    #[must_use]
+    pub fn size(&self) -> Bytes {
+        self.claim.size
+    }
+}
+
+/// A block device opened with `O_EXCL`, which no mount, no other device and no other claim shares, in whatever mount
+/// namespace.
+#[derive(Debug)]
+pub(super) struct Claim {
+    file: File,
+    pub(super) path: PathBuf,
+    pub(super) number: DeviceNumber,
+    pub(super) size: Bytes,
+}
+
+impl Claim {
+    pub(super) fn new(device: &Path) -> Result<Self, Error> {
+        let tried = || format!("claim {}", device.display());
+        let failed = |cause: std::io::Error| Error::system(tried(), cause);
+        let number = number_of(device, &tried)?;
+        let deadline = Instant::now() + PATIENCE;
+        let mut file = loop {
+            match open(device, OFlags::EXCL, Write::Yes) {
+                Ok(file) => break file,
+                Err(cause) if Errno::from_io_error(&cause) == Some(Errno::BUSY) => {
+                    if let Some(mount) = MountTable::read()?.of_device(number).next() {
+                        return Err(failed(cause)
+                            .with_answer(format!("it is mounted at {}", mount.mount_point.display()))
+                            .with_advice("unmount it first"));
+                    }
+                    if Instant::now() >= deadline {
+                        return Err(failed(cause)
+                            .with_answer(
+                                "it is mounted, held by another device, or claimed by another program",
+                            )
+                            .with_advice("lsblk and fuser -v tell who uses it"));
+                    }
+                    std::thread::sleep(Duration::from_millis(50));
+                }
+                Err(cause) => return Err(failed(cause)),
+            }
+        };
+        let opened = file.metadata().map_err(failed)?;
+        if !opened.file_type().is_block_device() || DeviceNumber::from_rdev(opened.rdev()) != number {
+            return Err(Error::new(Kind::Inconsistent, tried())
+                .with_answer("the path led to another device meanwhile"));
+        }
+        let size = Bytes::new(file.seek(SeekFrom::End(0)).map_err(failed)?);
+        Ok(Self { file, path: device.to_owned(), number, size })
+    }
+
+    /// Zeroes the first superblock, by which libblkid and the kernel know the filesystem.
+    fn erase_superblock(&self, fs: FsType) -> Result<(), Error> {
+        // ext4: struct ext4_super_block; xfs: struct xfs_dsb, one sector; btrfs: BTRFS_SUPER_INFO_OFFSET and _SIZE.
+        let (start, length) = match fs {
+            FsType::Ext4 => (1024, 1024),
+            FsType::Xfs => (0, 512),
+            FsType::Btrfs => (65_536, 4096),
+        };
+        let erased = self.file.write_all_at(&vec![0; length], start).and_then(|()| self.file.sync_all());
+        let tried = || format!("erase what an unfinished attempt left on {}", self.path.display());
+        erased.map_err(|cause| Error::system(tried(), cause))
+    }
+
+    /// What is on it.
+    pub(super) fn detect(&self) -> Result<Option<Found>, Error> {
+        Ok(signatures(probe(&self.file)?).into_iter().find_map(|signature| filesystem(&signature)))
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Write {
+    Yes,
+    No,
+}
+
+fn open(device: &Path, flags: OFlags, write: Write) -> std::io::Result<File> {
+    let flags = i32::try_from((flags | OFlags::NONBLOCK | OFlags::CLOEXEC).bits()).unwrap_or_default();
+    OpenOptions::new().read(true).write(write == Write::Yes).custom_flags(flags).open(device)
+}
+
+/// The number of a device that may be opened: a suspended one never is, for the thread would hang.
+pub(super) fn number_of(device: &Path, tried: &impl Fn() -> String) -> Result<DeviceNumber, Error> {
+    let metadata = device.metadata().map_err(|cause| Error::system(tried(), cause))?;
+    if !metadata.file_type().is_block_device() {
+        return Err(Error::new(Kind::InvalidArgument, tried()).with_answer("it is no block device"));
+    }
+    let number = DeviceNumber::from_rdev(metadata.rdev());
+    if crate::block::is_suspended(number) {
+        return Err(Error::new(Kind::Busy, tried())
+            .with_answer("the device is suspended")
+            .with_advice("resume it first"));
+    }
+    Ok(number)
+}
+
+fn signatures(probed: Probed) -> Vec<Signature> {
+    match probed {
+        Probed::Blank => Vec::new(),
+        Probed::Found(found) | Probed::Ambiguous(found) => found,
+    }
+}
+
+fn filesystem(signature: &Signature) -> Option<Found> {
+    let fs = signature.kind.parse().ok()?;
+    let uuid = signature.uuid.as_deref()?.parse().ok()?;
+    Some(Found { fs, uuid, label: signature.label.clone() })
+}
+
+fn named(signatures: &[Signature]) -> String {
+    let names: Vec<_> = signatures
+        .iter()
+        .map(|signature| match &signature.uuid {
+            Some(uuid) => format!("{} {uuid}", signature.kind),
+            None => signature.kind.clone(),
+        })
+        .collect();
+    names.join(", ")
+}
