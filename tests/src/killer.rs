@@ -21,6 +21,30 @@ use crate::workers::worker_binary;
 /// The tag of what the tests own.
 pub const OWNER: &str = "gabion.dev/owner=kill-sweep";
 
+/// Ioctls that change nothing. Whatever is not named here counts as a change.
+const ONLY_READS: [&str; 17] = [
+    "DM_VERSION",
+    "DM_LIST_DEVICES",
+    "DM_LIST_VERSIONS",
+    "DM_GET_TARGET_VERSION",
+    "DM_DEV_STATUS",
+    "DM_TABLE_STATUS",
+    "DM_TABLE_DEPS",
+    "BLKGETSIZE",
+    "BLKGETSIZE64",
+    "BLKSSZGET",
+    "BLKBSZGET",
+    "BLKPBSZGET",
+    "BLKALIGNOFF",
+    "BLKIOMIN",
+    "BLKIOOPT",
+    "BLKROGET",
+    "BLKDISCARDZEROES",
+];
+/// The other system calls by which a worker changes anything that a recovery could find.
+const CHANGING: &str = "write,pwrite64,writev,pwritev,io_submit,semget,semop,semctl,unlink,unlinkat,rename,renameat,\
+                        mkdir,mknod,symlink,fallocate,ftruncate,kill";
+
 /// A group on loop devices, in an LVM of its own.
 #[derive(Debug)]
 pub struct Killer {
@@ -84,35 +108,35 @@ impl Killer {
         self.dir.path().join(name)
     }
 
-    /// How many ioctls a worker has sent before its first command.
+    /// What a worker asks of the kernel before its first command.
     ///
     /// # Errors
     ///
-    /// If no worker could be counted.
-    pub fn start_ioctls(&self) -> Result<usize> {
-        self.count(|group| {
+    /// If no worker could be traced.
+    pub fn start_calls(&self) -> Result<Calls> {
+        self.trace(|group| {
             let pool = group.lvm().workers().context("no pool")?;
             crate::workers::must(pool, &["version"]).map(drop)
         })
     }
 
-    /// How many ioctls a worker sends in all that carries out `act`, which must succeed.
+    /// What a worker asks of the kernel in all that carries out `act`, which must succeed.
     ///
     /// # Errors
     ///
     /// If `act` fails.
-    pub fn ioctls(&self, act: impl FnOnce(&Group) -> Result<()>) -> Result<usize> {
-        self.count(act)
+    pub fn calls(&self, act: impl FnOnce(&Group) -> Result<()>) -> Result<Calls> {
+        self.trace(act)
     }
 
-    fn count(&self, act: impl FnOnce(&Group) -> Result<()>) -> Result<usize> {
+    fn trace(&self, act: impl FnOnce(&Group) -> Result<()>) -> Result<Calls> {
         fs::write(self.path("count"), "")?;
         let group = self.victim()?;
         act(&group)?;
         let pool = group.lvm().workers().context("no pool")?;
-        ensure!(pool.drain(crate::workers::PATIENCE), "the counted worker did not end");
+        ensure!(pool.drain(crate::workers::PATIENCE), "the traced worker did not end");
         let log = fs::read_to_string(self.path("strace.log"))?;
-        Ok(log.lines().filter(|line| line.contains("ioctl(")).count())
+        Ok(Calls::of(&log))
     }
 
     /// Carries out `act` with a worker that is killed at its `k`-th ioctl, and returns the handle that saw it die.
@@ -150,6 +174,41 @@ impl Killer {
     }
 }
 
+/// A worker's ioctls, by their number from 1 on.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Calls {
+    /// How many there are.
+    pub ioctls: usize,
+    /// Those before which anything was changed since the ioctl before them: a kill at any other finds the devices, the
+    /// metadata and the cookies as a kill at the ioctl before it does.
+    pub distinct: Vec<usize>,
+}
+
+impl Calls {
+    fn of(log: &str) -> Self {
+        let mut calls = Self::default();
+        let mut changed = true;
+        for line in log.lines() {
+            let Some(request) = line.split_once("ioctl(").map(|(_, arguments)| arguments) else {
+                changed |= line.contains('(');
+                continue;
+            };
+            calls.ioctls += 1;
+            if changed {
+                calls.distinct.push(calls.ioctls);
+            }
+            changed = !ONLY_READS.iter().any(|name| names(request, name));
+        }
+        calls
+    }
+}
+
+/// Whether an ioctl's arguments name this request, alone or as one of those that share its number.
+fn names(arguments: &str, request: &str) -> bool {
+    let words = || arguments.split([',', ' ', '(', ')']);
+    words().any(|word| word == request)
+}
+
 impl Drop for Killer {
     fn drop(&mut self) {
         if let Err(error) = self.group.deactivate() {
@@ -176,15 +235,37 @@ fn write_script(dir: &Path) -> Result<()> {
     let script = format!(
         "#!/bin/sh\n\
          cd {dir}\n\
-         trace='strace -qq -o strace.log -e trace=ioctl'\n\
-         if k=$(cat kill 2>/dev/null); then rm kill; exec $trace -e inject=ioctl:signal=SIGKILL:when=$k {worker}; fi\n\
-         if rm count 2>/dev/null; then exec $trace {worker}; fi\n\
+         trace='strace -qq -o strace.log -e trace='\n\
+         if k=$(cat kill 2>/dev/null); then \
+         rm kill; exec ${{trace}}ioctl -e inject=ioctl:signal=SIGKILL:when=$k {worker}; fi\n\
+         if rm count 2>/dev/null; then exec ${{trace}}ioctl,{changing} {worker}; fi\n\
          exec {worker}\n",
         dir = dir.display(),
+        changing = CHANGING,
         worker = worker_binary()?.display(),
     );
     let path = dir.join("worker.sh");
     fs::write(&path, script)?;
     fs::set_permissions(&path, fs::Permissions::from_mode(0o755))?;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_first_ioctl_after_a_change_is_a_point_of_its_own() {
+        let log = "ioctl(3, DM_VERSION, {version=4.0.0}) = 0\n\
+                   ioctl(3, DM_DEV_STATUS, {name=\"v-x\"}) = -1 ENXIO\n\
+                   ioctl(3, DM_DEV_CREATE, {name=\"v-x\"}) = 0\n\
+                   ioctl(3, DM_TABLE_LOAD, {name=\"v-x\"}) = 0\n\
+                   ioctl(4, BLKGETSIZE64, [4096]) = 0\n\
+                   ioctl(4, BLKGETSIZE64, [4096]) = 0\n\
+                   io_submit(0x7f, 1, [{}]) = 1\n\
+                   ioctl(4, BLKROGET, [0]) = 0\n\
+                   ioctl(4, BLKROGET, [0]) = 0\n\
+                   +++ exited with 0 +++\n";
+        assert_eq!(Calls::of(log), Calls { ioctls: 8, distinct: vec![1, 4, 5, 7] });
+    }
 }

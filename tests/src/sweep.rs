@@ -13,7 +13,7 @@ use lvm::ops::{CREATING, Group, PART};
 use lvm::recover::{Recovered, Step};
 use lvm::{Error, ExtentSize};
 
-use crate::killer::{Ended, Killer};
+use crate::killer::{Calls, Ended, Killer};
 use crate::tool;
 
 /// What is written into the old filesystem.
@@ -32,6 +32,8 @@ pub enum Points {
     All,
     /// So many, spread evenly.
     Some(usize),
+    /// Those before which the worker changed anything: the others find the same state as the one before them.
+    Distinct,
     /// Those between two ioctls of the worker, counted from its start, both included.
     Between(usize, usize),
 }
@@ -60,18 +62,27 @@ impl Sweep<'_> {
     /// At the first point after which anything is not as it must be.
     pub fn run(&self, points: Points) -> Result<()> {
         let start = Instant::now();
-        let before = self.killer.start_ioctls()?;
+        let before = self.killer.start_calls()?.ioctls;
         // The first one of its kind may do more than all that follow: a pool's first volume changes the pool.
         (self.prepare)(self.killer.group())?;
         (self.act)(self.killer.group())?;
         (self.prepare)(self.killer.group())?;
-        let all = self.killer.ioctls(|group| (self.act)(group).map_err(Into::into))?;
+        let calls = self.killer.calls(|group| (self.act)(group).map_err(Into::into))?;
+        let all = calls.ioctls;
         ensure!(all > before, "{} sends no ioctl: {all} in all, {before} at the start", self.name);
-        let chosen = choose(before + 1, all, points);
+        let chosen = choose(before + 1, &calls, points);
         let mut steps: BTreeMap<&'static str, usize> = BTreeMap::new();
         let mut killed = 0;
         let mut slowest = Duration::ZERO;
-        for k in &chosen {
+        for (done, k) in chosen.iter().enumerate() {
+            if done % 20 == 10 {
+                println!(
+                    "FIGURES: {}: {done} of {} points after {:.0?}",
+                    self.name,
+                    chosen.len(),
+                    start.elapsed()
+                );
+            }
             let begun = Instant::now();
             let report =
                 self.point(*k).with_context(|| format!("{}, killed at ioctl {k} of {all}", self.name))?;
@@ -120,9 +131,12 @@ impl Sweep<'_> {
     }
 }
 
-/// The points from `first` to `last`.
-fn choose(first: usize, last: usize, points: Points) -> Vec<usize> {
+/// The points from `first` on.
+fn choose(first: usize, calls: &Calls, points: Points) -> Vec<usize> {
+    let last = calls.ioctls;
     match points {
+        // What came before the first one was a worker's start, which changes nothing.
+        Points::Distinct => calls.distinct.iter().copied().filter(|point| *point >= first).collect(),
         Points::All => (first..=last).collect(),
         Points::Between(from, to) => (first.max(from)..=last.min(to)).collect(),
         Points::Some(count) => {

@@ -267,10 +267,13 @@ macro_rules! every_point {
     };
 }
 
-/// All points, or what `GABION_SWEEP_POINTS` says: a number of points of each command, or `FROM-TO`.
+/// All points, or what `GABION_SWEEP_POINTS` says: a number of points of each command, `FROM-TO`, or `distinct`.
 fn points() -> Points {
     let Ok(wish) = std::env::var("GABION_SWEEP_POINTS") else { return Points::All };
     let number = |text: &str| text.parse().unwrap_or_else(|_| panic!("GABION_SWEEP_POINTS={wish}"));
+    if wish == "distinct" {
+        return Points::Distinct;
+    }
     match wish.split_once('-') {
         Some((from, to)) => Points::Between(number(from), number(to)),
         None => Points::Some(number(&wish)),

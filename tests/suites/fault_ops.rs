@@ -2,14 +2,18 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
 use anyhow::{Context, Result};
 use devices::Bytes;
 use lvm::dm::Dm;
-use lvm::ops::{Layout, NewPool, NewThin, NewThinSnapshot, NewVolume, PoolSize, Scrub, SizeRange};
+use lvm::ops::{Group, Layout, NewPool, NewThin, NewThinSnapshot, NewVolume, PoolSize, Scrub, SizeRange};
 use lvm::{Error, Extents, Kind, LvName, Tag};
 use rig::filesystem::format;
-use rig::fixture::{FaultyFixture, Fixture, is_active, synchronised};
-use rig::{Mounted, skip_unless_dm, workers};
+use rig::fixture::{FaultyFixture, Fixture, fill, is_active, synchronised};
+use rig::{Disk, Mounted, skip_unless_dm, workers};
 
 fn lv(name: &str) -> LvName {
     LvName::new(name).unwrap()
@@ -30,6 +34,11 @@ fn kind<T: std::fmt::Debug>(result: Result<T, Error>) -> Kind {
 /// What continuous integration runs of this suite.
 mod smoke {
     use super::*;
+
+    #[test]
+    fn a_pool_is_activated_and_deactivated_again_and_again() -> Result<()> {
+        if skip_unless_dm() { Ok(()) } else { a_pool_goes_up_and_down(4) }
+    }
 
     /// RAID-01: a dead leg shows in the kernel's health and not in the percentage; back again it is refreshed, lost for
     /// good it is replaced, and the data are there throughout.
@@ -223,21 +232,49 @@ fn the_spare_is_made_again_after_its_disk_was_lost() -> Result<()> {
     Ok(())
 }
 
-/// THIN-09: a pool goes up and down under udev many times.
-#[test]
-fn a_pool_is_activated_and_deactivated_again_and_again() -> Result<()> {
-    if skip_unless_dm() {
-        return Ok(());
-    }
+/// THIN-09: a pool goes up and down under udev many times while a disk beside it is written to without pause.
+fn a_pool_goes_up_and_down(rounds: usize) -> Result<()> {
     let fixture = Fixture::new(1, Bytes::mib(300))?;
     let group = &fixture.group;
     let _ = group.create_pool(&NewPool::new(lv("pool"), PoolSize::Data(at_least(Bytes::mib(64)))))?;
     let _ = group.create_thin(&NewThin::new(lv("pool"), lv("t"), at_least(Bytes::mib(64))))?;
-    for round in 0..8 {
+    let busy = Disk::new(Bytes::mib(64))?;
+    let over = AtomicBool::new(false);
+    let start = Instant::now();
+    let slowest = thread::scope(|threads| {
+        let writer = threads.spawn(|| {
+            while !over.load(Ordering::Relaxed) {
+                let _ = fill(busy.path(), 64);
+            }
+        });
+        let slowest = up_and_down(group, rounds);
+        over.store(true, Ordering::Relaxed);
+        writer.join().unwrap();
+        slowest
+    })?;
+    println!("FIGURES: {rounds} of {rounds} rounds in {:.0?}, the slowest in {slowest:.1?}", start.elapsed());
+    Ok(())
+}
+
+/// Every round must succeed, and leave nothing active between: no metadata volume alone either.
+fn up_and_down(group: &Group, rounds: usize) -> Result<Duration> {
+    let mut slowest = Duration::ZERO;
+    for round in 0..rounds {
+        let start = Instant::now();
         group.deactivate().with_context(|| format!("round {round}"))?;
         assert_eq!(Dm::open()?.vg_devices(&group.uuid())?.len(), 0, "round {round}");
         group.activate().with_context(|| format!("round {round}"))?;
         assert!(is_active(group, "t")?, "round {round}");
+        slowest = slowest.max(start.elapsed());
     }
-    Ok(())
+    Ok(slowest)
+}
+
+mod minutes_20 {
+    use super::*;
+
+    #[test]
+    fn a_pool_is_activated_and_deactivated_fifty_times() -> Result<()> {
+        if skip_unless_dm() { Ok(()) } else { a_pool_goes_up_and_down(50) }
+    }
 }

@@ -170,9 +170,9 @@ fn a_start_finds_and_mends_what_an_earlier_program_left() -> Result<()> {
     let _ = group.create_pool(&NewPool::new(lv("pool"), PoolSize::Data(mib(100))))?;
     let _ = group.create_thin(&NewThin::new(lv("pool"), lv("t"), mib(64)))?;
     let snapshot = NewThinSnapshot::new(lv("t"), lv("s"));
-    let all = killer.ioctls(|group| Ok(group.snapshot_thin(&snapshot).map(drop)?))?;
+    let all = killer.calls(|group| Ok(group.snapshot_thin(&snapshot).map(drop)?))?.ioctls;
     let _ = group.remove_volume(&lv("s"), OnRemove::Keep)?;
-    let half = killer.start_ioctls()? + (all - killer.start_ioctls()?) / 2;
+    let half = killer.start_calls()?.ioctls + (all - killer.start_calls()?.ioctls) / 2;
     let (victim, ended) = killer.kill_at(half, |group| group.snapshot_thin(&snapshot).map(drop))?;
     assert!(matches!(ended, Ended::Killed), "{ended:?}");
     // The program ends with its group closed; the next one knows nothing of it.

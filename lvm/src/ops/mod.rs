@@ -11,6 +11,7 @@ mod activate;
 mod cache;
 mod closed;
 mod create;
+mod extend;
 mod group;
 mod guard;
 mod layout;
@@ -32,6 +33,7 @@ pub(crate) use seen::{is_marked, is_unfinished};
 
 pub use activate::Scrub;
 pub use cache::{AfterDetach, CacheMode};
+pub use extend::{Added, Extension};
 pub use group::{Group, NewGroup};
 pub use layout::{Integrity, Layout};
 pub use moving::{MoveEnd, MoveProgress};

@@ -396,7 +396,7 @@ impl Group {
         let data = lv.as_thin_pool().and_then(|pool| seen.vg().lv(pool.data.as_str())).unwrap_or(lv);
         let wanted = match size {
             PoolSize::Data(size) => {
-                size.extents(seen.vg().extent_size, super::volume::stripes_of(data), &tried)?
+                size.extents(seen.vg().extent_size, super::extend::stripes_of(data), &tried)?
             }
             PoolSize::Share(percent) => seen.grown_to_share(lv, percent, &tried)?,
         };
@@ -514,8 +514,8 @@ impl Seen {
         let has = lv.extents().get();
         // What a leg takes besides its data stays as it is.
         let (stripes, legs) = match data.as_raid() {
-            Some(raid) => (u64::from(super::volume::stripes_of(data)), raid.legs.len() as u64),
-            None => (u64::from(super::volume::stripes_of(data)), u64::from(super::volume::stripes_of(data))),
+            Some(raid) => (u64::from(super::extend::stripes_of(data)), raid.legs.len() as u64),
+            None => (u64::from(super::extend::stripes_of(data)), u64::from(super::extend::stripes_of(data))),
         };
         let more_per_leg = budget.saturating_sub(self.cost_of(data)) / legs.max(1);
         let more = more_per_leg.saturating_mul(stripes);

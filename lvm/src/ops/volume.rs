@@ -7,7 +7,7 @@ use devices::Bytes;
 use super::create::{Recipe, size_matches};
 use super::seen::{Need, Seen};
 use super::{Change, FS_NEW, Group, Integrity, Layout, SizeRange, wipe};
-use crate::command::{LvCreate, LvExtend, LvRename};
+use crate::command::{LvCreate, LvRename};
 use crate::metadata::{Lv, RaidLevel, SegmentKind, Vg};
 use crate::worker::conf::Activation;
 use crate::{DevicePath, Error, Extents, Kind, LvName, Space, Tag, Uuid};
@@ -228,48 +228,6 @@ impl Group {
         self.make(&ThickRecipe { new, content }, &tried)
     }
 
-    /// Makes a volume at least as large as asked; one that is large enough already stays as it is.
-    ///
-    /// Works on thick and thin volumes, also while they are in use; the filesystem on it is the caller's. `on` names
-    /// PVs to take extents from, none meaning any.
-    ///
-    /// # Errors
-    ///
-    /// [`Kind::NotFound`]; [`Kind::InvalidArgument`] where the size cannot be, or the limit lies below the present
-    /// size; [`Kind::InUse`] for the origin of a classic snapshot, which cannot be extended while it is active;
-    /// [`Kind::NoSpace`]; [`Kind::MissingPv`], [`Kind::Foreign`], [`Kind::Busy`], and what LVM itself says.
-    pub fn extend_volume(
-        &self,
-        name: &LvName,
-        size: SizeRange,
-        on: &[DevicePath],
-    ) -> Result<Change<Volume>, Error> {
-        let tried = format!("extend volume {}", self.calls(name));
-        let _guard = self.guard(name, &tried)?;
-        let seen = Seen::of(&self.lvm, self.uuid, Need::Complete, &tried)?;
-        let vg = seen.vg();
-        let lv = seen.finished_lv(&self.lvm, name, &tried)?;
-        let wanted = size.extents(vg.extent_size, stripes_of(lv), &tried)?;
-        let has = vg.extent_size.span(lv.extents()).unwrap_or_default();
-        if let Some(limit) = size.limit()
-            && has > limit
-        {
-            return Err(Error::new(Kind::InvalidArgument, &tried)
-                .with_answer(format!("it has {has:#} already, and the limit is {limit:#}")));
-        }
-        if lv.extents() >= wanted {
-            return Ok(Change::Already(Volume::of(vg, lv)));
-        }
-        seen.can_extend(lv, &tried)?;
-        let devices = seen.resolve(on, &tried)?;
-        if lv.as_thin().is_none() {
-            seen.has_room_to_extend(lv, wanted, &devices, &tried)?;
-        }
-        let command = LvExtend { target: seen.target(name), extents: wanted, devices: &devices };
-        self.run(&seen, &tried, &command)?;
-        self.volume_after(name, &tried).map(Change::Made)
-    }
-
     /// Gives a volume another name.
     ///
     /// # Errors
@@ -316,53 +274,7 @@ impl Group {
     }
 }
 
-/// Extents in which a volume grows.
-pub(crate) fn stripes_of(lv: &Lv) -> u32 {
-    match lv.segments.last().map(|segment| &segment.kind) {
-        Some(SegmentKind::Striped(striped)) => u32::try_from(striped.areas.len()).unwrap_or(u32::MAX),
-        Some(SegmentKind::Raid(raid)) => {
-            let legs = u32::try_from(raid.legs.len()).unwrap_or(u32::MAX);
-            match &raid.level {
-                RaidLevel::Raid1 => 1,
-                RaidLevel::Raid10(_) => legs / raid.data_copies.unwrap_or(2).max(1),
-                level => legs.saturating_sub(level.parity_legs()),
-            }
-        }
-        _ => 1,
-    }
-    .max(1)
-}
-
 impl Seen {
-    fn can_extend(&self, lv: &Lv, tried: &str) -> Result<(), Error> {
-        let refuse = |kind, answer: String| Error::new(kind, tried).with_answer(answer);
-        if let Some(snapshot) = self.vg().snapshots_of(&lv.name).next() {
-            return Err(refuse(
-                Kind::InUse,
-                format!("{} has the classic snapshot {}", lv.name, snapshot.cow_store),
-            )
-            .with_advice("remove the snapshot first, or use thin volumes, whose origins can grow"));
-        }
-        match lv.kind() {
-            Some(SegmentKind::ThinPool(_)) => {
-                Err(refuse(Kind::InvalidArgument, format!("{} is a thin pool", lv.name))
-                    .with_advice("extend it as a pool"))
-            }
-            Some(SegmentKind::Raid(raid)) if self.has_integrity(raid) => Err(refuse(
-                Kind::Unsupported,
-                format!("{} has checksums on its legs, and LVM does not extend those", lv.name),
-            )),
-            _ => Ok(()),
-        }
-    }
-
-    fn has_integrity(&self, raid: &crate::metadata::Raid) -> bool {
-        raid.legs.iter().any(|leg| {
-            let leg = self.vg().lv(leg.data.as_str());
-            matches!(leg.and_then(Lv::kind), Some(SegmentKind::Integrity(_)))
-        })
-    }
-
     /// Whether so many extents of such a layout can be had, from `devices` or from all.
     ///
     /// Exact, as [`Vg::largest`] is: what LVM would refuse is refused here, and so is a RAID volume of which LVM would
@@ -412,23 +324,6 @@ impl Seen {
                 .with_advice("add disks to the group, ask for less, or name the disks to use"));
         }
         Ok(())
-    }
-
-    pub(crate) fn has_room_to_extend(
-        &self,
-        lv: &Lv,
-        wanted: Extents,
-        devices: &[DevicePath],
-        tried: &str,
-    ) -> Result<(), Error> {
-        let more = wanted.get().saturating_sub(lv.extents().get());
-        let copies = match lv.as_raid() {
-            Some(raid) => (raid.legs.len() as u64).div_ceil(u64::from(stripes_of(lv))),
-            None => 1,
-        };
-        let needed = more.saturating_mul(copies);
-        let total: u64 = self.free(devices).iter().map(|free| free.get()).sum();
-        if total < needed { Err(self.no_space(Space::Data, needed, total, tried)) } else { Ok(()) }
     }
 
     pub(crate) fn no_space(&self, space: Space, needed: u64, free: u64, tried: &str) -> Error {

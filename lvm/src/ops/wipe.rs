@@ -5,7 +5,7 @@ use std::io;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 
-use devices::Sectors;
+use devices::{Bytes, Sectors};
 use rustix::io::Errno;
 
 use crate::{Error, Kind};
@@ -58,6 +58,21 @@ pub(crate) fn zero(device: &Path, tried: &str) -> Result<(), Error> {
         file.sync_all()
     };
     zero().map_err(|cause| failed(device, cause, "zero", tried))
+}
+
+/// Writes zeroes from an offset of a device to its end, also while the device is in use.
+///
+/// # Errors
+///
+/// [`Kind::Io`].
+pub(crate) fn zero_from(device: &Path, from: Bytes, tried: &str) -> Result<(), Error> {
+    let zero = || -> io::Result<()> {
+        let file = File::options().read(true).write(true).custom_flags(O_DIRECT).open(device)?;
+        let size = length(&file)?;
+        write_zeroes(&file, from.get(), size)?;
+        file.sync_all()
+    };
+    zero().map_err(|cause| failed(device, cause, "zero the end of", tried))
 }
 
 /// Tells the disk that nothing on the device is needed any more, a GiB at a time.

@@ -4,7 +4,9 @@ use anyhow::Result;
 use devices::Bytes;
 use lvm::dm::{Dm, SnapshotStatus};
 use lvm::metadata::Vg;
-use lvm::ops::{Change, NewSnapshot, NewThin, NewThinSnapshot, NewVolume, OnRemove, SizeRange};
+use lvm::ops::{
+    Added, Change, Extension, NewSnapshot, NewThin, NewThinSnapshot, NewVolume, OnRemove, SizeRange,
+};
 use lvm::{Error, Kind, LvName};
 
 use super::{Done, Repeat, Settings, group, made, tell, volume_now, wait_for_sync};
@@ -106,7 +108,9 @@ fn grow(grow: &Grow, settings: Settings, output: &mut Output<'_>) -> Result<()> 
     let tried = format!("grow volume {volume}");
     let group = group(&Host::read()?, &volume.group, &[], settings, &tried)?;
     let before = group.volume(&volume.name)?.size;
-    let change = group.extend_volume(&volume.name, grow.to.from(before, &tried)?, &grow.on)?;
+    let added = if grow.zero_added { Added::Zeroed } else { Added::Untouched };
+    let extension = Extension::to(grow.to.from(before, &tried)?).added(added).on(grow.on.iter().cloned());
+    let change = group.extend_volume_by(&volume.name, &extension)?;
     let (changed, now) = (change.is_made(), change.into_inner());
     let text = match changed {
         true => format!("grew volume {volume} from {before} to {}", now.size),

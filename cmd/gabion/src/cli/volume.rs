@@ -90,6 +90,9 @@ pub(crate) struct Grow {
     pub(crate) volume: VolumePath,
     #[command(flatten)]
     pub(crate) to: NewSize,
+    /// Write zeroes over what lay where the volume grows, before this command ends; thin volumes need none
+    #[arg(long)]
+    pub(crate) zero_added: bool,
     /// Disks of the group to use; may be repeated [default: whichever have room]
     #[arg(long = "on", value_name = "DEVICE", value_parser = value::device)]
     pub(crate) on: Vec<DevicePath>,

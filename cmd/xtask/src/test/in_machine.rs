@@ -48,7 +48,6 @@ pub fn run(cases: &[Case], on: MachineKind, tally: &mut Tally) -> Result<()> {
         let start = Instant::now();
         let attempt = attempt(&mut machine, case).unwrap_or_else(|error| Attempt::failed(&error));
         let verdict = case.must_fail().map_or(attempt.verdict.clone(), |how| attempt.verdict.must_fail(how));
-        figures(&attempt.text).for_each(|figures| println!("figures  {}: {figures}", case.full_name()));
         if matches!(verdict, Verdict::Failed(_)) {
             println!("--- {} ---\n{}\n---", case.full_name(), attempt.report);
         }
@@ -60,8 +59,6 @@ pub fn run(cases: &[Case], on: MachineKind, tally: &mut Tally) -> Result<()> {
 /// What one run of a test gave.
 struct Attempt {
     verdict: Verdict,
-    /// What it wrote.
-    text: String,
     /// What a person wants to read when it failed.
     report: String,
 }
@@ -69,19 +66,18 @@ struct Attempt {
 impl Attempt {
     fn unpluggable() -> Self {
         let why = "user-mode Linux has no disks that can be pulled; it runs without --machine uml".into();
-        Attempt { verdict: Verdict::Skipped(why), text: String::new(), report: String::new() }
+        Attempt { verdict: Verdict::Skipped(why), report: String::new() }
     }
 
     fn failed(error: &anyhow::Error) -> Self {
         match error.downcast_ref::<Lost>() {
             Some(lost) => Attempt {
                 verdict: Verdict::Failed(format!("the machine was lost: {}", lost.why)),
-                text: lost.written.clone(),
                 report: format!("{}\nthe end of the machine's console:\n{}", lost.written, lost.console),
             },
             None => {
                 let verdict = Verdict::Failed(format!("{error:#}"));
-                Attempt { verdict, text: String::new(), report: String::new() }
+                Attempt { verdict, report: String::new() }
             }
         }
     }
@@ -114,7 +110,7 @@ fn attempt(machine: &mut Machine, case: &Case) -> Result<Attempt> {
         // What holds the process may hold whoever looks for leftovers, too.
         report += &format!("\nblocked tasks:\n{}", machine.blocked_tasks());
         machine.cut_power();
-        return Ok(Attempt { verdict, text, report });
+        return Ok(Attempt { verdict, report });
     }
     let (found, stuck) = machine.sweep()?;
     if verdict == Verdict::Passed && !found.is_empty() {
@@ -124,7 +120,7 @@ fn attempt(machine: &mut Machine, case: &Case) -> Result<Attempt> {
         report += &format!("\nthe machine cannot be cleaned and is started again: {}", stuck.join(", "));
         machine.cut_power();
     }
-    Ok(Attempt { verdict, text, report })
+    Ok(Attempt { verdict, report })
 }
 
 /// Gives the next test a running machine with all its disks, blank.
@@ -161,6 +157,9 @@ fn run_phase(machine: &mut Machine, case: &Case, phase: usize) -> Result<Option<
         }
         line.push_str(&String::from_utf8_lossy(bytes));
         while let Some((first, rest)) = line.split_once('\n') {
+            if let Some(figures) = figures(first) {
+                println!("figures  {}: {figures}", case.full_name());
+            }
             let wish = wish(first);
             line = rest.to_owned();
             if matches!(wish, Watch::Unplug(_) | Watch::Plug(..)) && !pluggable {

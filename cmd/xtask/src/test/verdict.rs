@@ -60,9 +60,10 @@ fn marked<'a>(line: &'a str, mark: &str) -> Option<&'a str> {
     line.strip_prefix(mark).map(str::trim)
 }
 
-/// What a test wants a person to read although it passed: its lines `FIGURES: text`.
-pub fn figures(output: &str) -> impl Iterator<Item = &str> {
-    output.lines().filter_map(|line| marked(line, "FIGURES: "))
+/// What a test wants a person to read at once, and although it passes: a line `FIGURES: text`.
+#[must_use]
+pub fn figures(line: &str) -> Option<&str> {
+    marked(line, "FIGURES: ")
 }
 
 /// What a test asks of the host by a line `RIG: cut power`, `RIG: unplug N` or `RIG: plug N [BAD-SECTOR…]`.
@@ -121,8 +122,9 @@ mod tests {
 
     #[test]
     fn figures_are_shown_whatever_else_the_test_writes() {
-        let output = "test a ... FIGURES: 3 of 3\nnot FIGURES: x\nFIGURES: 4 s";
-        assert_eq!(figures(output).collect::<Vec<_>>(), ["3 of 3", "4 s"]);
+        assert_eq!(figures("test a ... FIGURES: 3 of 3"), Some("3 of 3"));
+        assert_eq!(figures("FIGURES: 4 s"), Some("4 s"));
+        assert_eq!(figures("not FIGURES: x"), None);
     }
 
     #[test]
