@@ -4,6 +4,7 @@
 
 use std::fs;
 use std::ops::Deref;
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::thread::sleep;
@@ -227,6 +228,59 @@ fn snapshots_bring_old_content_back_thin_and_thick() {
     }
     refused(2, &["volume", "snapshot", "cli/thick", "x"]);
     refused(2, &["volume", "snapshot", "cli/thin", "x", "--size", "32MiB"]);
+}
+
+#[test]
+fn a_pool_is_repaired_while_nothing_uses_it_and_comes_back_with_its_data() {
+    let Some(disks) = disks() else { return };
+    done(&["group", "create", "cli", &disks[0]]);
+    done(&["pool", "create", "cli/pool", "--size", "100MiB"]);
+    done(&["volume", "create", "cli/thin", "--pool", "pool", "--size", "64MiB"]);
+    filesystem::format("ext4", &device("cli/thin")).unwrap();
+    let mounted = Mounted::new("ext4", &device("cli/thin")).unwrap();
+    fs::write(mounted.path().join("file"), "kept").unwrap();
+    refused(6, &["pool", "repair", "cli/pool"]);
+    drop(mounted);
+    refused(3, &["pool", "repair", "cli/thin"]);
+    assert_eq!(done(&["pool", "repair", "cli/pool"])["changed"], true);
+    assert_eq!(listed("volumes", "cli/thin")["state"], "active");
+    let mounted = Mounted::new("ext4", &device("cli/thin")).unwrap();
+    assert_eq!(fs::read_to_string(mounted.path().join("file")).unwrap(), "kept");
+}
+
+#[test]
+fn copies_that_differ_are_found_and_made_good() {
+    let Some(disks) = disks() else { return };
+    done(&["group", "create", "cli", &disks[0], &disks[1]]);
+    done(&["volume", "create", "cli/mirror", "--size", "32MiB", "--type", "raid1", "--wait"]);
+    refused(2, &["volume", "scrub", "cli/none/x"]);
+    done(&["volume", "scrub", "cli/mirror"]);
+    assert_eq!(doctor(), (Vec::new(), Some(0)));
+    // One leg is written behind the mirror's back.
+    let leg = Path::new("/dev/mapper/cli-mirror_rimage_1");
+    fs::File::options().write(true).open(leg).unwrap().write_all_at(&[7; 4096], 1 << 20).unwrap();
+    tool::run("blockdev", ["--flushbufs", &leg.display().to_string()]).unwrap();
+    done(&["volume", "scrub", "cli/mirror"]);
+    assert_eq!(doctor(), (vec!["raid-mismatches volume cli/mirror".to_owned()], Some(0)));
+    done(&["volume", "scrub", "cli/mirror", "--repair"]);
+    done(&["volume", "scrub", "cli/mirror"]);
+    assert_eq!(doctor(), (Vec::new(), Some(0)));
+    done(&["volume", "create", "cli/plain", "--size", "32MiB"]);
+    refused(2, &["volume", "scrub", "cli/plain"]);
+}
+
+#[test]
+fn a_snapshot_that_fills_gets_more_room_as_the_doctor_says() {
+    let Some(disks) = disks() else { return };
+    done(&["group", "create", "cli", &disks[0]]);
+    done(&["volume", "create", "cli/db", "--size", "64MiB"]);
+    done(&["volume", "snapshot", "cli/db", "cut", "--size", "16MiB"]);
+    fs::File::options().write(true).open(device("cli/db")).unwrap().write_all_at(&[7; 14 << 20], 0).unwrap();
+    tool::run("blockdev", ["--flushbufs", "/dev/cli/db"]).unwrap();
+    assert_eq!(doctor().0, ["snapshot-nearly-full volume cli/cut"]);
+    done(&["volume", "grow", "cli/cut", "--by", "16MiB"]);
+    assert_eq!(doctor(), (Vec::new(), Some(0)));
+    refused(6, &["volume", "grow", "cli/db", "--by", "16MiB"]);
 }
 
 /// Starts a watch over a pool, which ends by itself.

@@ -45,12 +45,13 @@ pub(crate) fn text(error: &anyhow::Error, format: Format) -> String {
     match format {
         Format::Table => for_people(error),
         Format::Json => json(report(error)),
+        Format::Yaml => yaml(report(error)),
     }
 }
 
-/// A command line that was not understood, for programs.
-pub(crate) fn usage_json(message: &str) -> String {
-    json(Report {
+/// A command line that was not understood, for programs; nothing for people, who get clap's own text.
+pub(crate) fn usage(message: &str, format: Format) -> Option<String> {
+    let report = Report {
         code: Exit::Usage as u8,
         kind: "usage",
         effect: "none",
@@ -60,7 +61,12 @@ pub(crate) fn usage_json(message: &str) -> String {
         advice: None,
         causes: Vec::new(),
         log: Vec::new(),
-    })
+    };
+    match format {
+        Format::Table => None,
+        Format::Json => Some(json(report)),
+        Format::Yaml => Some(yaml(report)),
+    }
 }
 
 fn library_error(error: &anyhow::Error) -> Option<&lvm::Error> {
@@ -133,6 +139,12 @@ fn json(error: Report) -> String {
     // Strings and integers only: this cannot fail; if it did, the message itself is still told.
     let text = serde_json::to_string(&document).unwrap_or_else(|_| document.error.message.clone());
     text + "\n"
+}
+
+fn yaml(error: Report) -> String {
+    let document = Document { schema: SCHEMA, error };
+    // As for JSON.
+    serde_saphyr::to_string(&document).unwrap_or_else(|_| document.error.message.clone() + "\n")
 }
 
 #[cfg(test)]

@@ -73,19 +73,24 @@ fn refused(error: &clap::Error) -> Exit {
         let _ = error.print();
         return Exit::Ok;
     }
-    match asked_format(std::env::args_os().skip(1)) {
-        Format::Json => tell(&failure::usage_json(&error.to_string())),
-        Format::Table => tell(&error.render().to_string()),
-    }
+    let document = failure::usage(&error.to_string(), asked_format(std::env::args_os().skip(1)));
+    tell(&document.unwrap_or_else(|| error.render().to_string()));
     Exit::Usage
 }
 
 /// The format that a command line asks for which could not be understood as a whole.
 fn asked_format(words: impl Iterator<Item = std::ffi::OsString>) -> Format {
     let words: Vec<String> = words.map(|word| word.to_string_lossy().into_owned()).collect();
-    let together = |word: &String| ["-ojson", "-o=json", "--output=json"].contains(&word.as_str());
-    let apart = |pair: &[String]| ["-o", "--output"].contains(&pair[0].as_str()) && pair[1] == "json";
-    if words.iter().any(together) || words.windows(2).any(apart) { Format::Json } else { Format::Table }
+    let asks = |format: &str| {
+        let together = ["-o", "-o=", "--output="].map(|option| format!("{option}{format}"));
+        let apart = |pair: &[String]| ["-o", "--output"].contains(&pair[0].as_str()) && pair[1] == format;
+        words.iter().any(|word| together.contains(word)) || words.windows(2).any(apart)
+    };
+    match () {
+        () if asks("json") => Format::Json,
+        () if asks("yaml") => Format::Yaml,
+        () => Format::Table,
+    }
 }
 
 /// Writes to standard error; where that is closed, nobody listens, and the exit code tells all the same.

@@ -17,6 +17,8 @@ pub(crate) enum Format {
     Table,
     /// JSON for programs
     Json,
+    /// YAML for programs and people
+    Yaml,
 }
 
 /// How sizes are written in tables.
@@ -41,8 +43,8 @@ impl Units {
 
 /// Where results go.
 pub(crate) struct Output<'a> {
-    pub(crate) format: Format,
-    pub(crate) units: Units,
+    format: Format,
+    units: Units,
     to: &'a mut dyn Write,
     has_reader: bool,
 }
@@ -60,25 +62,38 @@ impl<'a> Output<'a> {
         Self { format, units, to, has_reader: true }
     }
 
-    /// Writes a text for people; it ends with a newline.
-    pub(crate) fn text(&mut self, text: &str) -> Result<()> {
+    /// Writes the one result of a run: `body` for programs, or the text made of it for people.
+    pub(crate) fn show<T: Serialize>(
+        &mut self,
+        body: &T,
+        for_people: impl FnOnce(&T, Units) -> String,
+    ) -> Result<()> {
+        let document = Document { schema: SCHEMA, body };
+        let text = match self.format {
+            Format::Table => for_people(body, self.units),
+            Format::Json => {
+                serde_json::to_string_pretty(&document).context("could not write the result as JSON")? + "\n"
+            }
+            Format::Yaml => yaml(&document)?,
+        };
         self.write(text.as_bytes())
     }
 
-    /// Writes a document for programs.
-    pub(crate) fn json(&mut self, body: &impl Serialize) -> Result<()> {
+    /// Writes one result of several: as a line, or as a YAML document of its own.
+    pub(crate) fn show_next<T: Serialize>(
+        &mut self,
+        body: &T,
+        for_people: impl FnOnce(&T, Units) -> String,
+    ) -> Result<()> {
         let document = Document { schema: SCHEMA, body };
-        let mut text = serde_json::to_vec_pretty(&document).context("could not write the result as JSON")?;
-        text.push(b'\n');
-        self.write(&text)
-    }
-
-    /// Writes a document for programs that takes one line, one of several.
-    pub(crate) fn json_line(&mut self, body: &impl Serialize) -> Result<()> {
-        let document = Document { schema: SCHEMA, body };
-        let mut text = serde_json::to_vec(&document).context("could not write the result as JSON")?;
-        text.push(b'\n');
-        self.write(&text)
+        let text = match self.format {
+            Format::Table => for_people(body, self.units),
+            Format::Json => {
+                serde_json::to_string(&document).context("could not write the result as JSON")? + "\n"
+            }
+            Format::Yaml => format!("---\n{}", yaml(&document)?),
+        };
+        self.write(text.as_bytes())
     }
 
     /// Whether anybody reads on, as far as the last write showed: what never ends by itself ends when nobody does.
@@ -98,6 +113,11 @@ impl<'a> Output<'a> {
     }
 }
 
+fn yaml(document: &impl Serialize) -> Result<String> {
+    let text = serde_saphyr::to_string(document).context("could not write the result as YAML")?;
+    Ok(if text.ends_with('\n') { text } else { text + "\n" })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -114,28 +134,64 @@ mod tests {
         }
     }
 
+    #[derive(Serialize)]
+    struct Body {
+        size_bytes: u64,
+        state: Option<&'static str>,
+        tags: Vec<&'static str>,
+    }
+
+    fn body() -> Body {
+        Body { size_bytes: u64::MAX, state: None, tags: vec!["yes", "a: b", "0x10", "line\nbreak"] }
+    }
+
+    fn shown(format: Format, write: impl FnOnce(&mut Output<'_>) -> Result<()>) -> String {
+        let mut written = Vec::new();
+        write(&mut Output::new(format, Units::Human, &mut written)).unwrap();
+        String::from_utf8(written).unwrap()
+    }
+
     #[test]
     fn a_reader_that_has_had_enough_is_no_error_and_a_full_disk_is() {
+        let line = |_: &Body, _| "x\n".to_owned();
         let mut closed = Closed(io::ErrorKind::BrokenPipe);
         let mut output = Output::new(Format::Table, Units::Human, &mut closed);
         assert!(output.has_reader());
-        assert!(output.text("x\n").is_ok());
+        assert!(output.show(&body(), line).is_ok());
         assert!(!output.has_reader());
         let mut full = Closed(io::ErrorKind::StorageFull);
-        assert!(Output::new(Format::Table, Units::Human, &mut full).text("x\n").is_err());
+        assert!(Output::new(Format::Table, Units::Human, &mut full).show(&body(), line).is_err());
     }
 
     #[test]
     fn documents_carry_the_schema_first() {
-        #[derive(Serialize)]
-        struct Body {
-            size_bytes: u64,
-        }
-        let mut written = Vec::new();
-        Output::new(Format::Json, Units::Human, &mut written).json(&Body { size_bytes: u64::MAX }).unwrap();
-        let text = String::from_utf8(written).unwrap();
-        let expected = "{\n  \"schema\": \"gabion.dev/cli/v1\",\n  \"size_bytes\": 18446744073709551615\n}\n";
-        assert_eq!(text, expected);
+        let json = shown(Format::Json, |output| output.show(&body(), |_, _| String::new()));
+        let begin = "{\n  \"schema\": \"gabion.dev/cli/v1\",\n  \"size_bytes\": 18446744073709551615,\n";
+        assert!(json.starts_with(begin), "{json}");
+        let yaml = shown(Format::Yaml, |output| output.show(&body(), |_, _| String::new()));
+        let begin = "schema: gabion.dev/cli/v1\nsize_bytes: 18446744073709551615\nstate: null\n";
+        assert!(yaml.starts_with(begin), "{yaml}");
+    }
+
+    #[test]
+    fn yaml_and_json_say_the_same() {
+        let json = shown(Format::Json, |output| output.show(&body(), |_, _| String::new()));
+        let yaml = shown(Format::Yaml, |output| output.show(&body(), |_, _| String::new()));
+        let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+        let yaml: serde_json::Value = serde_saphyr::from_str(&yaml).unwrap();
+        assert_eq!(json, yaml);
+    }
+
+    #[test]
+    fn results_that_follow_each_other_can_be_told_apart() {
+        let twice = |format| {
+            shown(format, |output| {
+                output.show_next(&body(), |_, _| String::new())?;
+                output.show_next(&body(), |_, _| String::new())
+            })
+        };
+        assert_eq!(twice(Format::Json).lines().count(), 2);
+        assert_eq!(twice(Format::Yaml).matches("---\n").count(), 2);
     }
 
     #[test]

@@ -69,10 +69,7 @@ pub(crate) fn show(host: &Host, group: Option<&VgName>, output: &mut Output<'_>)
         Some(group) => of_group(host, host.vg(group.as_str(), &format!("show the pools of group {group}"))?),
         None => host.view.vgs.iter().flat_map(|vg| of_group(host, vg)).collect(),
     };
-    match output.format {
-        crate::output::Format::Json => output.json(&Body { pools }),
-        crate::output::Format::Table => output.text(&for_people(&pools, output.units)),
-    }
+    output.show(&Body { pools }, |body, units| for_people(&body.pools, units))
 }
 
 /// The group, then its thin pools.

@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use crate::host::{Host, OWNER};
 use crate::kind::kind_of;
-use crate::output::{Format, Output, Units};
+use crate::output::{Output, Units};
 use crate::pools::{bytes, owner, percent};
 use crate::state::{State, is_out_of_step, parts_below};
 use crate::table::{Align, Table};
@@ -73,10 +73,7 @@ pub(crate) fn show(
         }
         None => host.view.vgs.iter().flat_map(|vg| of_group(host, vg, which)).collect(),
     };
-    match output.format {
-        Format::Json => output.json(&Body { volumes }),
-        Format::Table => output.text(&for_people(&volumes, host.view.vgs.is_empty(), output.units)),
-    }
+    output.show(&Body { volumes }, |body, units| for_people(&body.volumes, host.view.vgs.is_empty(), units))
 }
 
 /// The volumes of a group in the order of their names.
@@ -205,6 +202,7 @@ fn for_people(volumes: &[Volume], no_groups: bool, units: Units) -> String {
 mod tests {
     use super::*;
     use crate::fixture::{host, host_at_rest, host_with};
+    use crate::output::Format;
 
     fn shown(host: &Host, which: Which, format: Format) -> String {
         let mut written = Vec::new();

@@ -136,5 +136,10 @@ impl Group {
 
 /// Whether the kernel has a device for the volume.
 pub(crate) fn is_active(seen: &Seen, lv: &Lv) -> Result<bool, Error> {
-    Ok(Dm::open()?.lv_info(&seen.vg().uuid, &lv.uuid)?.is_some())
+    let (dm, vg) = (Dm::open()?, &seen.vg().uuid);
+    // What a pool's volumes lie on has a device of its own, which may be there without the pool's.
+    match lv.as_thin_pool() {
+        Some(_) => Ok(dm.pool_status(vg, &lv.uuid)?.is_some()),
+        None => Ok(dm.lv_info(vg, &lv.uuid)?.is_some()),
+    }
 }

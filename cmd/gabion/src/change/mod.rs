@@ -14,7 +14,7 @@ use lvm::{DevicePath, Error, Kind, LvName, Lvm, LvmBuilder, Tag, VgName};
 use serde::Serialize;
 
 use crate::host::{Host, OWNER};
-use crate::output::{Format, Output};
+use crate::output::Output;
 use crate::pools::{self, Pool};
 use crate::progress;
 use crate::volumes::{self, Volume};
@@ -59,10 +59,7 @@ struct Done {
 
 /// Tells a person in `text`, or a program in `done`.
 fn tell(output: &mut Output<'_>, text: &str, done: &Done) -> Result<()> {
-    match output.format {
-        Format::Json => output.json(done),
-        Format::Table => output.text(&format!("{text}\n")),
-    }
+    output.show(done, |_, _| format!("{text}\n"))
 }
 
 /// The owner's tag.

@@ -11,7 +11,7 @@ use serde::Serialize;
 use super::{Done, Repeat, Settings, group, made, pool_now, tell, volume, wait_for_sync};
 use crate::cli::{CreatePool, GrowPool, NewSize, PoolCommand, VolumePath, WatchPools};
 use crate::host::{Host, OWNER};
-use crate::output::{Format, Output};
+use crate::output::Output;
 
 /// Does what is asked to a thin pool.
 pub(crate) fn run(command: &PoolCommand, settings: Settings, output: &mut Output<'_>) -> Result<()> {
@@ -21,6 +21,7 @@ pub(crate) fn run(command: &PoolCommand, settings: Settings, output: &mut Output
         PoolCommand::Delete { pool, if_exists } => {
             volume::remove(pool, "thin pool", OnRemove::Keep, *if_exists, settings, output)
         }
+        PoolCommand::Repair { pool } => repair(pool, settings, output),
         PoolCommand::Watch(watch) => self::watch(watch, settings, output),
     }
 }
@@ -81,6 +82,41 @@ fn grow(grow: &GrowPool, settings: Settings, output: &mut Output<'_>) -> Result<
     tell(output, &text, &Done { changed, pool: now, volume: None })
 }
 
+/// Whatever was active is active again in the end, also when the repair fails.
+fn repair(pool: &VolumePath, settings: Settings, output: &mut Output<'_>) -> Result<()> {
+    let tried = format!("repair thin pool {pool}");
+    let host = Host::read()?;
+    let group = group(&host, &pool.group, &[], settings, &tried)?;
+    let vg = host.vg(pool.group.as_str(), &tried)?;
+    if vg.lv(pool.name.as_str()).is_none_or(|lv| lv.as_thin_pool().is_none()) {
+        return Err(Error::new(Kind::NotFound, tried)
+            .with_answer(format!("group {} has no thin pool {}", pool.group, pool.name))
+            .into());
+    }
+    let inside = vg.lvs.iter().filter(|lv| lv.as_thin().is_some_and(|thin| thin.pool == pool.name));
+    let (mut down, mut result) = (Vec::new(), Ok(()));
+    for name in inside.map(|lv| &lv.name).chain([&pool.name]) {
+        match group.deactivate_volume(name) {
+            Ok(change) => down.extend(change.is_made().then_some(name)),
+            Err(error) => {
+                result = Err(error);
+                break;
+            }
+        }
+    }
+    result = result.and_then(|()| group.repair_pool(&pool.name));
+    for name in down.into_iter().rev() {
+        let up = group.activate_volume(name).map(|_| ());
+        result = result.and(up);
+    }
+    result?;
+    let text = format!(
+        "repaired thin pool {pool}; its old metadata are the volume {pool}_meta0 or a later number: delete it when \
+         all is well"
+    );
+    tell(output, &text, &Done { changed: true, pool: pool_now(&group, Some(&pool.name))?, volume: None })
+}
+
 /// One growth, for programs; a document a line.
 #[derive(Serialize)]
 struct Grown {
@@ -131,23 +167,19 @@ fn watch(watch: &WatchPools, settings: Settings, output: &mut Output<'_>) -> Res
 }
 
 fn show(outcome: &lvm::autoextend::Outcome, output: &mut Output<'_>) -> Result<()> {
-    match output.format {
-        Format::Table => output.text(&format!("{outcome}\n")),
-        Format::Json => {
-            let sizes = outcome.result.as_ref().ok();
-            output.json_line(&Grown {
-                pool: outcome.pool.clone(),
-                part: match outcome.part {
-                    lvm::autoextend::Part::Data => "data",
-                    lvm::autoextend::Part::Metadata => "metadata",
-                },
-                used_percent: outcome.fill.percent(),
-                from_bytes: sizes.map(|(from, _)| from.get()),
-                to_bytes: sizes.map(|(_, to)| to.get()),
-                error: outcome.result.as_ref().err().map(ToString::to_string),
-            })
-        }
-    }
+    let sizes = outcome.result.as_ref().ok();
+    let grown = Grown {
+        pool: outcome.pool.clone(),
+        part: match outcome.part {
+            lvm::autoextend::Part::Data => "data",
+            lvm::autoextend::Part::Metadata => "metadata",
+        },
+        used_percent: outcome.fill.percent(),
+        from_bytes: sizes.map(|(from, _)| from.get()),
+        to_bytes: sizes.map(|(_, to)| to.get()),
+        error: outcome.result.as_ref().err().map(ToString::to_string),
+    };
+    output.show_next(&grown, |_, _| format!("{outcome}\n"))
 }
 
 /// The thin pools that are ours.

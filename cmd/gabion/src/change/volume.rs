@@ -2,10 +2,10 @@
 
 use anyhow::Result;
 use devices::Bytes;
-use lvm::dm::{Dm, SnapshotStatus};
+use lvm::dm::{Dm, SnapshotStatus, SyncAction};
 use lvm::metadata::Vg;
 use lvm::ops::{
-    Added, Change, Extension, NewSnapshot, NewThin, NewThinSnapshot, NewVolume, OnRemove, SizeRange,
+    Added, Change, Extension, NewSnapshot, NewThin, NewThinSnapshot, NewVolume, OnRemove, Scrub, SizeRange,
 };
 use lvm::{Error, Kind, LvName};
 
@@ -46,6 +46,7 @@ pub(crate) fn run(command: &VolumeCommand, settings: Settings, output: &mut Outp
             let text = if changed { "new legs are being filled" } else { "no leg has failed" };
             tell(output, &format!("volume {volume}: {text}"), &done)
         }
+        VolumeCommand::Scrub { volume, repair } => scrub(volume, *repair, settings, output),
         VolumeCommand::Adopt { volume } => adopt(volume, settings, output),
     }
 }
@@ -248,6 +249,31 @@ fn activation(
         (false, Wanted::Inactive) => format!("volume {volume} is inactive already"),
     };
     tell(output, &text, &Done { changed, volume: volume_now(&group, &volume.name)?, pool: None })
+}
+
+fn scrub(volume: &VolumePath, repair: bool, settings: Settings, output: &mut Output<'_>) -> Result<()> {
+    let tried = format!("scrub volume {volume}");
+    let group = group(&Host::read()?, &volume.group, &[], settings, &tried)?;
+    group.scrub_volume(&volume.name, if repair { Scrub::Repair } else { Scrub::Check })?;
+    let status = || -> Result<_, Error> {
+        let seen = group.look()?;
+        let Some(lv) = seen.lv(volume.name.as_str()) else { return Ok(None) };
+        Dm::open()?.raid_health(&seen.uuid, &lv.uuid)
+    };
+    progress::until_done(|| {
+        let running =
+            status()?.filter(|raid| matches!(raid.action, Some(SyncAction::Check | SyncAction::Repair)));
+        let left = running.map(|raid| format!("{volume}: {} of {} compared", raid.synced, raid.sync_end));
+        Ok::<_, Error>(left)
+    })?;
+    let found = status()?.and_then(|raid| raid.mismatches);
+    let text = match (found, repair) {
+        (Some(0), _) => format!("the copies of volume {volume} agree"),
+        (Some(count), false) => format!("{count} sectors of volume {volume} differ between its copies"),
+        (Some(count), true) => format!("made good {count} sectors of volume {volume}"),
+        (None, _) => format!("compared the copies of volume {volume}"),
+    };
+    tell(output, &text, &Done { changed: repair, volume: volume_now(&group, &volume.name)?, pool: None })
 }
 
 fn adopt(volume: &VolumePath, settings: Settings, output: &mut Output<'_>) -> Result<()> {

@@ -101,6 +101,11 @@ pub(crate) enum PoolCommand {
         #[arg(long)]
         if_exists: bool,
     },
+    /// Write a damaged thin pool's metadata anew; its volumes are deactivated for that, so none may be in use
+    Repair {
+        /// The pool, as GROUP/NAME
+        pool: VolumePath,
+    },
     /// Grow thin pools when they fill, until this is ended
     Watch(WatchPools),
 }

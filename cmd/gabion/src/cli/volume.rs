@@ -52,6 +52,14 @@ pub(crate) enum VolumeCommand {
         #[arg(long)]
         wait: bool,
     },
+    /// Compare the copies of a RAID volume with each other, and wait for the result
+    Scrub {
+        /// The volume, as GROUP/NAME
+        volume: VolumePath,
+        /// Make good what differs, from parity or the first copy
+        #[arg(long)]
+        repair: bool,
+    },
     /// Take over a volume that something else made, so that it can be changed here
     Adopt {
         /// The volume, as GROUP/NAME

@@ -13,7 +13,7 @@ use devices::eligibility::{Assessor, Eligibility, Policy, Reason};
 use serde::Serialize;
 
 use crate::cli::{DevicesArguments, DevicesCommand};
-use crate::output::{Format, Output, Units};
+use crate::output::{Output, Units};
 use crate::table::{Align, Table};
 use view::Device;
 
@@ -41,10 +41,7 @@ pub(crate) fn run(arguments: &DevicesArguments, output: &mut Output<'_>) -> Resu
     name_groups(&mut judged);
     let devices: Vec<Device> =
         judged.iter().map(|(disk, eligibility)| Device::new(&inventory, disk, eligibility)).collect();
-    match output.format {
-        Format::Json => output.json(&Body { devices }),
-        Format::Table => output.text(&for_people(&devices, output.units)),
-    }
+    output.show(&Body { devices }, |body, units| for_people(&body.devices, units))
 }
 
 /// What a person wants to see unasked: not the loop devices that no file is behind, and not memory disks.

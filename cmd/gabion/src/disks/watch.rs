@@ -7,7 +7,7 @@ use devices::discovery::{Discovery, Disk};
 use devices::monitor::{Attribute, Event, Monitor};
 use serde::Serialize;
 
-use crate::output::{Format, Output, Units};
+use crate::output::{Output, Units};
 
 /// An event as programs get it, one document a line.
 #[derive(Serialize)]
@@ -61,12 +61,8 @@ impl<'a> Brief<'a> {
 pub(super) fn watch(limit: Option<Duration>, output: &mut Output<'_>) -> Result<()> {
     let end = limit.and_then(|limit| Instant::now().checked_add(limit));
     let mut monitor = Monitor::start(Discovery::host())?;
-    match output.format {
-        Format::Json => {
-            output.json_line(&Line { event: "ready", device: None, from_bytes: None, what: Vec::new() })?;
-        }
-        Format::Table => output.text(&format!("watching {} devices\n", monitor.disks().count()))?,
-    }
+    let ready = Line { event: "ready", device: None, from_bytes: None, what: Vec::new() };
+    output.show_next(&ready, |_, _| format!("watching {} devices\n", monitor.disks().count()))?;
     while output.has_reader() {
         let left = end.map(|end| end.saturating_duration_since(Instant::now()));
         let Some(event) = monitor.wait(left)? else { return Ok(()) };
@@ -81,12 +77,13 @@ fn tell(event: &Event, output: &mut Output<'_>) -> Result<()> {
         Event::Changed { what, .. } => (None, what.iter().map(|what| Attribute::as_word(*what)).collect()),
         _ => (None, Vec::new()),
     };
-    if output.format == Format::Json {
-        let from_bytes = from.map(devices::Bytes::get);
-        let device = Some(Brief::of(event.disk()));
-        return output.json_line(&Line { event: event.as_word(), device, from_bytes, what });
-    }
-    output.text(&for_people(event, &what, output.units))
+    let line = Line {
+        event: event.as_word(),
+        device: Some(Brief::of(event.disk())),
+        from_bytes: from.map(devices::Bytes::get),
+        what,
+    };
+    output.show_next(&line, |line, units| for_people(event, &line.what, units))
 }
 
 fn for_people(event: &Event, what: &[&str], units: Units) -> String {

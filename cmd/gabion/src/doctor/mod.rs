@@ -19,7 +19,7 @@ use serde::Serialize;
 use crate::exit::Exit;
 use crate::host::Host;
 use crate::live::Kernel;
-use crate::output::{Format, Output};
+use crate::output::Output;
 
 pub(crate) use system::System;
 
@@ -77,6 +77,11 @@ impl Finding {
         self.remedy.push(step.into());
         self
     }
+
+    fn steps(mut self, steps: Vec<String>) -> Self {
+        self.remedy.extend(steps);
+        self
+    }
 }
 
 #[derive(Serialize)]
@@ -127,10 +132,8 @@ pub(crate) fn show(
     let findings = examine(host, system, differences);
     let degraded = findings.iter().any(|finding| finding.severity == Severity::Error);
     let groups = host.view.vgs.len();
-    match output.format {
-        Format::Json => output.json(&Body { degraded, groups, findings })?,
-        Format::Table => output.text(&for_people(&findings, groups))?,
-    }
+    let body = Body { degraded, groups, findings };
+    output.show(&body, |body, _| for_people(&body.findings, body.groups))?;
     Ok(if degraded { Exit::Degraded } else { Exit::Ok })
 }
 
@@ -180,6 +183,7 @@ mod tests {
 
     use super::*;
     use crate::fixture::{host, host_at_rest, host_with};
+    use crate::output::Format;
     use crate::output::Units;
 
     const MODULES: &str = "kernel/dm-thin-pool.ko: kernel/dm_raid.ko: kernel/dm-snapshot.ko:";

@@ -4,7 +4,7 @@ use lvm::dm::{Fill, PoolMode, Status, ThinPoolStatus, ThinPoolUse};
 use lvm::metadata::{Lv, Vg};
 
 use super::{Finding, Severity};
-use crate::host::Host;
+use crate::host::{Host, OWNER};
 use crate::pools::percent;
 
 /// Fill from which a pool is told about, in percent.
@@ -27,9 +27,7 @@ pub(super) fn examine(host: &Host, vg: &Vg, lv: &Lv) -> Vec<Finding> {
         Some(_) => vec![
             Finding::new(Severity::Error, "pool-failed", subject, "the kernel has given the pool up")
                 .meaning("No volume in it can be read or written until its metadata are repaired.")
-                .step("take the volumes out of use (unmount them), then:")
-                .step(format!("vgchange --activate n {}", vg.name))
-                .step(format!("lvconvert --repair {}/{}", vg.name, lv.name)),
+                .steps(repair(vg, lv)),
         ],
     }
 }
@@ -47,9 +45,7 @@ fn working(vg: &Vg, lv: &Lv, live: &ThinPoolUse, subject: &str) -> Vec<Finding> 
                 "the pool asks for a check of its metadata",
             )
             .meaning("It takes no writes until then.")
-            .step("take the volumes out of use (unmount them), then:")
-            .step(format!("vgchange --activate n {}", vg.name))
-            .step(format!("lvconvert --repair {}/{}", vg.name, lv.name)),
+            .steps(repair(vg, lv)),
         );
     } else if live.mode == PoolMode::ReadOnly {
         findings.push(
@@ -78,6 +74,18 @@ fn working(vg: &Vg, lv: &Lv, live: &ThinPoolUse, subject: &str) -> Vec<Finding> 
         );
     }
     findings
+}
+
+fn repair(vg: &Vg, lv: &Lv) -> Vec<String> {
+    let first = "take its volumes out of use (unmount them), then:".to_owned();
+    match lv.has_tag(OWNER) {
+        true => vec![first, format!("gabion pool repair {}/{}", vg.name, lv.name)],
+        false => vec![
+            first,
+            format!("vgchange --activate n {}", vg.name),
+            format!("lvconvert --repair {}/{}", vg.name, lv.name),
+        ],
+    }
 }
 
 fn grow(vg: &Vg, lv: &Lv) -> String {

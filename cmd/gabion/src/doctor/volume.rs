@@ -67,7 +67,10 @@ fn raid(host: &Host, vg: &Vg, lv: &Lv, subject: &str) -> Option<Finding> {
             format!("the last check found {mismatches} sectors that differ"),
         )
         .meaning("The copies do not agree on these sectors.")
-        .step(format!("lvchange --syncaction repair {}/{}", vg.name, lv.name)),
+        .step(match vg.is_visible(lv) && lv.has_tag(OWNER) {
+            true => format!("gabion volume scrub {}/{} --repair", vg.name, lv.name),
+            false => format!("lvchange --syncaction repair {}/{}", vg.name, lv.name),
+        }),
     )
 }
 
@@ -133,6 +136,9 @@ fn snapshot(host: &Host, vg: &Vg, lv: &Lv, subject: &str) -> Option<Finding> {
     Some(
         Finding::new(severity, "snapshot-nearly-full", subject, format!("{used} of {total} are used"))
             .meaning("When its store is full, the snapshot is lost; its origin is not.")
-            .step(format!("lvextend --extents +25%LV {}/{}", vg.name, lv.name)),
+            .step(match lv.has_tag(OWNER) {
+                true => format!("gabion volume grow {}/{} --by SIZE", vg.name, lv.name),
+                false => format!("lvextend --extents +25%LV {}/{}", vg.name, lv.name),
+            }),
     )
 }
