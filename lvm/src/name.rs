@@ -73,14 +73,20 @@ fn check_syntax(what: &'static str, name: &str) -> Result<(), NameError> {
     if name.len() > NAME_MAX {
         return Err(NameError::TooLong { what, length: name.len(), max: NAME_MAX });
     }
-    let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '+' | '_' | '.' | '-');
-    if let Some(character) = name.chars().find(|c| !allowed(*c)) {
-        return Err(NameError::Character { what, name: name.to_owned(), character });
-    }
+    let allowed = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'_' | b'.' | b'-');
+    check_characters(what, name, allowed)?;
     if name.starts_with('-') || name == "." || name == ".." {
         return Err(NameError::Form { what, name: name.to_owned() });
     }
     Ok(())
+}
+
+/// Refuses the first character that is not among the bytes allowed, all of them ASCII.
+fn check_characters(what: &'static str, name: &str, allowed: impl Fn(u8) -> bool) -> Result<(), NameError> {
+    let Some(at) = name.bytes().position(|byte| !allowed(byte)) else { return Ok(()) };
+    // Everything before it is ASCII, so a character begins here.
+    let character = name.get(at..).and_then(|rest| rest.chars().next()).unwrap_or_default();
+    Err(NameError::Character { what, name: name.to_owned(), character })
 }
 
 macro_rules! text_newtype {
@@ -208,13 +214,11 @@ impl Tag {
         if tag.len() > TAG_MAX {
             return Err(NameError::TooLong { what: WHAT, length: tag.len(), max: TAG_MAX });
         }
-        let allowed = |c: char| {
-            c.is_ascii_alphanumeric()
-                || matches!(c, '_' | '+' | '.' | '-' | '/' | '=' | '!' | ':' | '#' | '&')
+        let allowed = |byte: u8| {
+            byte.is_ascii_alphanumeric()
+                || matches!(byte, b'_' | b'+' | b'.' | b'-' | b'/' | b'=' | b'!' | b':' | b'#' | b'&')
         };
-        if let Some(character) = tag.chars().find(|c| !allowed(*c)) {
-            return Err(NameError::Character { what: WHAT, name: tag.to_owned(), character });
-        }
+        check_characters(WHAT, tag, allowed)?;
         if tag.starts_with('-') {
             return Err(NameError::Form { what: WHAT, name: tag.to_owned() });
         }

@@ -45,18 +45,17 @@ impl FromStr for Uuid {
         let mut bytes = [0; 32];
         match text.as_bytes() {
             compact if compact.len() == bytes.len() => bytes.copy_from_slice(compact),
-            hyphenated => {
-                let mut filled = 0;
-                let mut parts = hyphenated.split(|byte| *byte == b'-');
+            hyphenated if hyphenated.len() == bytes.len() + GROUPS.len() - 1 => {
+                let (mut to, mut from) = (0, 0);
                 for length in GROUPS {
-                    let part = parts.next().filter(|part| part.len() == length).ok_or_else(error)?;
-                    bytes[filled..filled + length].copy_from_slice(part);
-                    filled += length;
-                }
-                if parts.next().is_some() {
-                    return Err(error());
+                    if from > 0 && hyphenated[from - 1] != b'-' {
+                        return Err(error());
+                    }
+                    bytes[to..to + length].copy_from_slice(&hyphenated[from..from + length]);
+                    (to, from) = (to + length, from + length + 1);
                 }
             }
+            _ => return Err(error()),
         }
         Self::from_bytes(bytes).map_err(|_| error())
     }

@@ -30,7 +30,7 @@ pub(crate) fn host_with(metadata: &[(&str, &str)], kernel: &[(&str, &str)]) -> H
         pv.device = Some(PvDevice::new(path, pv.dev_size.unwrap().to_bytes().unwrap()));
     }
     let mut view = View::default();
-    view.vgs.push(vg);
+    view.vgs.push(vg.into());
     Host { view: Arc::new(view), live: live(&replaced(&format!("{INFO}=\n{STATUS}"), kernel)) }
 }
 

@@ -4,8 +4,11 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use devices::Bytes;
+
+use super::committed::Committed;
 use super::label::Label;
-use super::scan::{Content, Found, Scan, TextKey};
+use super::scan::{Content, Found, Scan};
 use super::{OrphanPv, Problem, Pv, PvDevice, PvFlag, Vg, View};
 use crate::Uuid;
 
@@ -19,8 +22,9 @@ struct Labelled<'a> {
 /// A copy of a group's metadata.
 struct Copy<'a> {
     path: &'a Path,
-    key: &'a TextKey,
-    vg: &'a Arc<Vg>,
+    /// Where its area begins.
+    start: Bytes,
+    text: &'a Arc<Committed>,
 }
 
 /// Builds the view of all devices, given in the caller's order.
@@ -50,8 +54,8 @@ pub(super) fn assemble(found: &[(PathBuf, Found)]) -> View {
     vgs.sort_by(|a, b| (&a.name, a.uuid).cmp(&(&b.name, b.uuid)));
     report_names(&vgs, &mut problems);
     report_double_claims(&vgs, &mut problems);
-    for vg in &mut vgs {
-        place_pvs(vg, &devices, &mut problems);
+    for vg in &vgs {
+        report_pvs(vg, &devices, &mut problems);
     }
     let orphans = orphans(&vgs, &devices, &mut problems);
     View { vgs, orphans, problems }
@@ -76,7 +80,7 @@ fn report_areas(path: &Path, scan: &Scan, problems: &mut Vec<Problem>) {
 impl Labelled<'_> {
     fn copies(&self) -> impl Iterator<Item = Copy<'_>> {
         self.scan.areas.iter().filter_map(|area| match &area.content {
-            Content::Text(key, vg) => Some(Copy { path: self.path, key, vg }),
+            Content::Text(text) => Some(Copy { path: self.path, start: area.area.start, text }),
             _ => None,
         })
     }
@@ -84,12 +88,16 @@ impl Labelled<'_> {
     /// How well this device fits as the bearer of its PV, where several carry it: newest metadata first, then the size
     /// that those know, then the path where LVM last saw it.
     fn fitness(&self) -> (u64, bool, bool) {
-        let newest = self.copies().max_by_key(|copy| copy.vg.seqno);
+        let newest = self.copies().max_by_key(|copy| copy.text.seqno);
         let Some(copy) = newest else { return (0, false, false) };
-        let pv = copy.vg.pv(self.label.uuid);
-        let size = pv.and_then(|pv| pv.dev_size).and_then(devices::Sectors::to_bytes);
-        let hint = pv.and_then(|pv| pv.hint.as_deref()).map(Path::new);
-        (copy.vg.seqno, size == Some(self.scan.size), hint == Some(self.path))
+        let fitness = copy.text.with_vg(|vg| {
+            let pv = vg.pv(self.label.uuid);
+            let size = pv.and_then(|pv| pv.dev_size).and_then(devices::Sectors::to_bytes);
+            let hint = pv.and_then(|pv| pv.hint.as_deref()).map(Path::new);
+            (copy.text.seqno, size == Some(self.scan.size), hint == Some(self.path))
+        });
+        // The damage is told when the group is looked for.
+        fitness.unwrap_or_default()
     }
 
     fn pv_device(&self) -> PvDevice {
@@ -120,29 +128,69 @@ fn without_duplicates<'a>(devices: Vec<Labelled<'a>>, problems: &mut Vec<Problem
 }
 
 /// The newest metadata of each group; older and differing copies are problems.
-fn newest_vgs(devices: &[Labelled<'_>], problems: &mut Vec<Problem>) -> Vec<Vg> {
+fn newest_vgs(devices: &[Labelled<'_>], problems: &mut Vec<Problem>) -> Vec<Arc<Vg>> {
     let mut groups: BTreeMap<Uuid, Vec<Copy<'_>>> = BTreeMap::new();
     for copy in devices.iter().flat_map(Labelled::copies) {
-        groups.entry(copy.vg.uuid).or_default().push(copy);
+        groups.entry(copy.text.vg).or_default().push(copy);
     }
-    let mut vgs = Vec::new();
-    for copies in groups.into_values() {
-        // The first of the newest, in the order of the devices.
-        let Some(newest) = copies.iter().rev().max_by_key(|copy| copy.vg.seqno) else { continue };
-        for copy in &copies {
-            let (device, vg, seqno) = (copy.path.to_owned(), copy.vg.uuid, copy.vg.seqno);
-            if seqno < newest.vg.seqno {
-                problems.push(Problem::OutdatedCopy { device, vg, seqno, newest: newest.vg.seqno });
-            } else if copy.key != newest.key {
-                problems.push(Problem::DifferingCopies { device, vg, seqno });
-            }
-        }
-        vgs.push(Vg::clone(newest.vg));
-    }
-    vgs
+    groups.into_values().filter_map(|copies| newest_vg(copies, devices, problems)).collect()
 }
 
-fn report_names(vgs: &[Vg], problems: &mut Vec<Problem>) {
+/// The newest of a group's copies that can be understood, with its PVs on their devices.
+fn newest_vg(
+    mut copies: Vec<Copy<'_>>,
+    devices: &[Labelled<'_>],
+    problems: &mut Vec<Problem>,
+) -> Option<Arc<Vg>> {
+    loop {
+        // The first of the newest, in the order of the devices.
+        let newest = Arc::clone(copies.iter().rev().max_by_key(|copy| copy.text.seqno)?.text);
+        match newest.with_vg(|vg| on_devices(vg, devices)) {
+            Ok(vg) => {
+                report_copies(&copies, &newest, problems);
+                return Some(vg);
+            }
+            Err(reason) => {
+                let (bad, good) = copies.into_iter().partition(|copy| copy.text.key == newest.key);
+                copies = good;
+                problems.extend(Vec::into_iter(bad).map(|copy: Copy<'_>| Problem::BadText {
+                    device: copy.path.to_owned(),
+                    start: copy.start,
+                    reason: reason.clone(),
+                }));
+            }
+        }
+    }
+}
+
+fn report_copies(copies: &[Copy<'_>], newest: &Committed, problems: &mut Vec<Problem>) {
+    for copy in copies {
+        let (device, vg, seqno) = (copy.path.to_owned(), newest.vg, copy.text.seqno);
+        if seqno < newest.seqno {
+            problems.push(Problem::OutdatedCopy { device, vg, seqno, newest: newest.seqno });
+        } else if copy.text.key != newest.key {
+            problems.push(Problem::DifferingCopies { device, vg, seqno });
+        }
+    }
+}
+
+/// The group with its PVs on the devices that carry them. It is copied only where an older view has it with others.
+fn on_devices(vg: &mut Arc<Vg>, devices: &[Labelled<'_>]) -> Arc<Vg> {
+    let place = |pv: &Pv| {
+        let device = devices.iter().find(|device| device.label.uuid == pv.uuid);
+        device.map(Labelled::pv_device)
+    };
+    let places: Vec<Option<PvDevice>> = vg.pvs.iter().map(place).collect();
+    if !vg.pvs.iter().map(|pv| &pv.device).eq(&places) {
+        let vg = Arc::make_mut(vg);
+        for (pv, device) in vg.pvs.iter_mut().zip(places) {
+            pv.device = device;
+        }
+    }
+    Arc::clone(vg)
+}
+
+fn report_names(vgs: &[Arc<Vg>], problems: &mut Vec<Problem>) {
     for same in vgs.chunk_by(|a, b| a.name == b.name) {
         if let [first, _, ..] = same {
             let vgs = same.iter().map(|vg| vg.uuid).collect();
@@ -151,7 +199,7 @@ fn report_names(vgs: &[Vg], problems: &mut Vec<Problem>) {
     }
 }
 
-fn report_double_claims(vgs: &[Vg], problems: &mut Vec<Problem>) {
+fn report_double_claims(vgs: &[Arc<Vg>], problems: &mut Vec<Problem>) {
     let mut claims: BTreeMap<Uuid, Vec<Uuid>> = BTreeMap::new();
     for vg in vgs {
         for pv in &vg.pvs {
@@ -162,20 +210,18 @@ fn report_double_claims(vgs: &[Vg], problems: &mut Vec<Problem>) {
     problems.extend(double.map(|(pv, vgs)| Problem::ClaimedTwice { pv, vgs }));
 }
 
-/// Puts the group's PVs on the devices that carry them.
-fn place_pvs(vg: &mut Vg, devices: &[Labelled<'_>], problems: &mut Vec<Problem>) {
-    let (uuid, extent_size) = (vg.uuid, vg.extent_size);
-    for pv in &mut vg.pvs {
+/// Tells of PVs that are missing, flagged, or of another size than the group knows.
+fn report_pvs(vg: &Vg, devices: &[Labelled<'_>], problems: &mut Vec<Problem>) {
+    for pv in &vg.pvs {
         let Some(device) = devices.iter().find(|device| device.label.uuid == pv.uuid) else {
-            problems.push(Problem::MissingPv { vg: uuid, pv: pv.uuid, hint: pv.hint.clone() });
+            problems.push(Problem::MissingPv { vg: vg.uuid, pv: pv.uuid, hint: pv.hint.clone() });
             continue;
         };
         if pv.has(&PvFlag::Missing) {
             let device = device.path.to_owned();
-            problems.push(Problem::FlaggedMissing { vg: uuid, pv: pv.uuid, device });
+            problems.push(Problem::FlaggedMissing { vg: vg.uuid, pv: pv.uuid, device });
         }
-        report_size(pv, extent_size, device, problems);
-        pv.device = Some(device.pv_device());
+        report_size(pv, vg.extent_size, device, problems);
     }
 }
 
@@ -195,7 +241,7 @@ fn report_size(pv: &Pv, extent_size: crate::ExtentSize, device: &Labelled<'_>, p
 }
 
 /// The PVs that no group names.
-fn orphans(vgs: &[Vg], devices: &[Labelled<'_>], problems: &mut Vec<Problem>) -> Vec<OrphanPv> {
+fn orphans(vgs: &[Arc<Vg>], devices: &[Labelled<'_>], problems: &mut Vec<Problem>) -> Vec<OrphanPv> {
     let mut orphans = Vec::new();
     for device in devices {
         let uuid = device.label.uuid;

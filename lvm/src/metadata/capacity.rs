@@ -125,9 +125,9 @@ struct Room<'a> {
 impl<'a> Room<'a> {
     fn of(usage: &Usage, vg: &'a Vg, on: impl Iterator<Item = Uuid>) -> Self {
         // LVM counts extents in 32 bits; so the sums here cannot overflow either.
-        let length = |range: Range<Extents>| (range.end.get() - range.start.get()).min(u32::MAX.into());
+        let length = |range: &Range<Extents>| (range.end.get() - range.start.get()).min(u32::MAX.into());
         let allocatable = |uuid: &Uuid| vg.pv(*uuid).is_some_and(Pv::is_allocatable);
-        let free = on.filter(allocatable).map(|pv| usage.free_ranges(pv).into_iter().map(length).collect());
+        let free = on.filter(allocatable).map(|pv| usage.free_ranges(pv).iter().map(length).collect());
         Self { free: free.collect(), policy: &vg.allocation_policy, extent_size: vg.extent_size }
     }
 

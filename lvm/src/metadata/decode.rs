@@ -1,10 +1,11 @@
 //! From the tree of a metadata text to the typed group.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 use super::decode_segment::segment;
 use super::fields::Fields;
 use super::text::{Cursor, Item, Tree};
+use super::usage::Kept;
 use super::{
     AllocationPolicy, Area, Defect, Lv, LvFlag, Pv, PvFlag, ReadAhead, Segment, Vg, VgFlag, Written,
 };
@@ -72,6 +73,7 @@ fn vg(tree: &Tree<'_>) -> Result<Vg, Defect> {
         keys.insert(key, pv.uuid);
         vg.pvs.push(pv);
     }
+    vg.lvs.reserve_exact(sections_of(section, "logical_volumes").count());
     for (key, section) in sections_of(section, "logical_volumes") {
         vg.lvs.push(lv(&Fields::new(section, name, key), key, &keys)?);
     }
@@ -111,6 +113,7 @@ fn bare_vg(fields: &Fields<'_, '_>, name: &str) -> Result<Vg, Defect> {
         written: Written::default(),
         pvs: Vec::new(),
         lvs: Vec::new(),
+        usage: Kept::default(),
     })
 }
 
@@ -148,7 +151,7 @@ fn pv(fields: &Fields<'_, '_>, key: &str) -> Result<Pv, Defect> {
 }
 
 fn lv(fields: &Fields<'_, '_>, name: &str, keys: &PvKeys<'_>) -> Result<Lv, Defect> {
-    let read_ahead = match fields.cursor.get("read_ahead") {
+    let read_ahead = match fields.get("read_ahead") {
         None => ReadAhead::Auto,
         Some(Item::Scalar(super::text::Scalar::Int(-1))) => ReadAhead::None,
         Some(_) => ReadAhead::Fixed(fields.need_sectors("read_ahead")?),
@@ -172,13 +175,15 @@ fn lv(fields: &Fields<'_, '_>, name: &str, keys: &PvKeys<'_>) -> Result<Lv, Defe
 
 /// The volume's segments by their starts, which must follow one another without a gap.
 fn segments(fields: &Fields<'_, '_>, name: &str, keys: &PvKeys<'_>) -> Result<Vec<Segment>, Defect> {
-    let mut segments = Vec::new();
-    for (key, item) in fields.cursor.iter() {
-        if let Item::Section(section) = item
-            && key.starts_with("segment")
-        {
-            segments.push(segment(&Fields::new(section, name, key), keys)?);
-        }
+    let sections = || {
+        fields.cursor.iter().filter_map(|(key, item)| match item {
+            Item::Section(section) if key.starts_with("segment") => Some((key, section)),
+            _ => None,
+        })
+    };
+    let mut segments = Vec::with_capacity(sections().count());
+    for (key, section) in sections() {
+        segments.push(segment(&Fields::new(section, name, key), keys)?);
     }
     segments.sort_by_key(|segment: &Segment| segment.start);
     let mut next = Extents::ZERO;
@@ -197,8 +202,9 @@ fn segments(fields: &Fields<'_, '_>, name: &str, keys: &PvKeys<'_>) -> Result<Ve
 
 /// Every name that a segment uses must exist, once, and every extent must lie within its PV.
 fn check_references(fields: &Fields<'_, '_>, vg: &Vg) -> Result<(), Defect> {
-    let names: HashSet<&LvName> = vg.lvs.iter().map(|lv| &lv.name).collect();
-    if names.len() != vg.lvs.len() {
+    let mut names: Vec<&LvName> = vg.lvs.iter().map(|lv| &lv.name).collect();
+    names.sort_unstable();
+    if names.windows(2).any(|pair| pair[0] == pair[1]) {
         return Err(fields.defect("two volumes have the same name"));
     }
     let sizes: HashMap<Uuid, u64> = vg.pvs.iter().map(|pv| (pv.uuid, pv.pe_count.get())).collect();
@@ -207,7 +213,7 @@ fn check_references(fields: &Fields<'_, '_>, vg: &Vg) -> Result<(), Defect> {
     }
     for lv in &vg.lvs {
         for segment in &lv.segments {
-            if let Some(part) = segment.parts().into_iter().find(|part| !names.contains(part)) {
+            if let Some(part) = segment.parts().into_iter().find(|part| names.binary_search(part).is_err()) {
                 return Err(fields.defect(format!("volume {} is built on {part}, which is absent", lv.name)));
             }
             let len = segment.area_len().unwrap_or_default().get();

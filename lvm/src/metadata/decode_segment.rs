@@ -67,7 +67,12 @@ fn areas(fields: F<'_, '_, '_>, key: &str, keys: &PvKeys<'_>) -> Result<Vec<Area
         }
         _ => Err(fields.defect(format!("{key} is not a list of names and extents"))),
     };
-    fields.list(key)?.chunks(2).map(area).collect()
+    let pairs = fields.list(key)?.chunks(2);
+    let mut areas = Vec::with_capacity(pairs.len());
+    for pair in pairs {
+        areas.push(area(pair)?);
+    }
+    Ok(areas)
 }
 
 /// The number of areas must be the number that is told beside them.

@@ -1,5 +1,6 @@
 //! Typed access to the entries of a section.
 
+use std::cell::Cell;
 use std::time::{Duration, SystemTime};
 
 use devices::Sectors;
@@ -9,9 +10,13 @@ use super::text::{Cursor, Item, Scalar};
 use crate::{Extents, LvName, Tag, Uuid};
 
 /// A section and where it stands, for the errors.
-#[derive(Clone, Copy, Debug)]
+///
+/// Of a key that stands twice, which LVM never writes, any entry may be taken.
+#[derive(Debug)]
 pub(super) struct Fields<'t, 'a> {
     pub(super) cursor: Cursor<'t, 'a>,
+    /// Behind the entry that was asked for last.
+    next: Cell<usize>,
     /// The group, PV or volume.
     owner: &'t str,
     /// The section's own key.
@@ -20,7 +25,7 @@ pub(super) struct Fields<'t, 'a> {
 
 impl<'t, 'a> Fields<'t, 'a> {
     pub(super) fn new(cursor: Cursor<'t, 'a>, owner: &'t str, key: &'t str) -> Self {
-        Self { cursor, owner, key }
+        Self { cursor, next: Cell::new(cursor.start()), owner, key }
     }
 
     /// What is wrong here.
@@ -38,9 +43,16 @@ impl<'t, 'a> Fields<'t, 'a> {
         value.ok_or_else(|| self.defect(format!("{key} is absent")))
     }
 
+    /// What stands under a key.
+    pub(super) fn get(&self, key: &str) -> Option<Item<'t, 'a>> {
+        let (item, next) = self.cursor.find(key, self.next.get())?;
+        self.next.set(next);
+        Some(item)
+    }
+
     /// An integer that is not negative.
     pub(super) fn number(&self, key: &str) -> Result<Option<u64>, Defect> {
-        match self.cursor.get(key) {
+        match self.get(key) {
             None => Ok(None),
             Some(Item::Scalar(Scalar::Int(number))) => {
                 u64::try_from(*number).map(Some).map_err(|_| self.wrong(key, "a number from 0 on"))
@@ -104,7 +116,7 @@ impl<'t, 'a> Fields<'t, 'a> {
     }
 
     pub(super) fn text(&self, key: &str) -> Result<Option<&'t str>, Defect> {
-        match self.cursor.get(key) {
+        match self.get(key) {
             None => Ok(None),
             Some(Item::Scalar(Scalar::Text(text))) => Ok(Some(text)),
             Some(_) => Err(self.wrong(key, "a text")),
@@ -122,35 +134,49 @@ impl<'t, 'a> Fields<'t, 'a> {
 
     /// A list; an absent one is empty.
     pub(super) fn list(&self, key: &str) -> Result<&'t [Scalar<'a>], Defect> {
-        match self.cursor.get(key) {
+        match self.get(key) {
             None => Ok(&[]),
             Some(Item::List(list)) => Ok(list),
             Some(_) => Err(self.wrong(key, "a list")),
         }
     }
 
-    /// A list of texts, each made into a `T`.
-    fn texts<T>(&self, key: &str, make: impl Fn(&str) -> Result<T, Defect>) -> Result<Vec<T>, Defect> {
-        let text = |scalar: &Scalar<'a>| match scalar {
-            Scalar::Text(text) => make(text),
-            _ => Err(self.wrong(key, "a list of texts")),
-        };
-        self.list(key)?.iter().map(text).collect()
+    /// A list of texts, each made into a `T` behind those that are there.
+    fn texts<T>(
+        &self,
+        key: &str,
+        into: &mut Vec<T>,
+        make: impl Fn(&str) -> Result<T, Defect>,
+    ) -> Result<(), Defect> {
+        let list = self.list(key)?;
+        // Groups have thousands of such lists, so none gets more memory than it needs.
+        into.reserve_exact(list.len());
+        for item in list {
+            let Scalar::Text(text) = item else { return Err(self.wrong(key, "a list of texts")) };
+            into.push(make(text)?);
+        }
+        Ok(())
     }
 
     /// The words of `status` and after them those of `flags`.
     pub(super) fn flags<F>(&self, from_word: impl Fn(&str) -> F) -> Result<Vec<F>, Defect> {
-        let mut flags = self.texts("status", |word| Ok(from_word(word)))?;
-        flags.extend(self.texts("flags", |word| Ok(from_word(word)))?);
+        let mut flags = Vec::new();
+        self.texts("status", &mut flags, |word| Ok(from_word(word)))?;
+        self.texts("flags", &mut flags, |word| Ok(from_word(word)))?;
         Ok(flags)
     }
 
     pub(super) fn tags(&self) -> Result<Vec<Tag>, Defect> {
-        self.texts("tags", |tag| Tag::new(tag).map_err(|error| self.defect(error.to_string())))
+        let mut tags = Vec::new();
+        let tag = |text: &str| Tag::new(text).map_err(|error| self.defect(error.to_string()));
+        self.texts("tags", &mut tags, tag)?;
+        Ok(tags)
     }
 
     pub(super) fn words(&self, key: &str) -> Result<Vec<Box<str>>, Defect> {
-        self.texts(key, |word| Ok(word.into()))
+        let mut words = Vec::new();
+        self.texts(key, &mut words, |word| Ok(word.into()))?;
+        Ok(words)
     }
 
     pub(super) fn uuid(&self, key: &str) -> Result<Option<Uuid>, Defect> {

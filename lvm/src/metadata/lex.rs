@@ -4,27 +4,6 @@ use std::borrow::Cow;
 
 use super::Defect;
 
-/// One word of the text.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) enum Token<'a> {
-    /// `{`
-    Open,
-    /// `}`
-    Close,
-    /// `=`
-    Equals,
-    /// `[`
-    ListOpen,
-    /// `]`
-    ListClose,
-    /// `,`
-    Comma,
-    /// A text in quotes, escapes resolved.
-    Quoted(Cow<'a, str>),
-    /// Anything else up to white space or punctuation: a key, a number, a bare text.
-    Bare(&'a str),
-}
-
 /// The bytes that end a word without quotes: control characters, white space and punctuation.
 static ENDS_WORD: [bool; 256] = {
     let mut ends = [false; 256];
@@ -41,7 +20,16 @@ static ENDS_WORD: [bool; 256] = {
     ends
 };
 
-/// Cuts a text into words; comments and white space vanish.
+/// A word of the text: a key or a value.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Word<'a> {
+    /// A text in quotes, escapes resolved.
+    Quoted(Cow<'a, str>),
+    /// Anything else up to white space or punctuation: a key, a number, a bare text.
+    Bare(&'a str),
+}
+
+/// Cuts a text into words and punctuation; comments and white space vanish.
 #[derive(Debug)]
 pub(super) struct Lexer<'a> {
     text: &'a str,
@@ -54,23 +42,33 @@ impl<'a> Lexer<'a> {
     }
 
     /// A defect at the present place.
+    #[cold]
     pub(super) fn defect(&self, what: &'static str) -> Defect {
         let seen = self.text.as_bytes().get(..self.at).unwrap_or_default();
         let lines = seen.iter().filter(|byte| **byte == b'\n').count();
         Defect::Syntax { line: u32::try_from(lines + 1).unwrap_or(u32::MAX), what }
     }
 
-    /// The next word; `None` at the end, which a zero byte also is.
-    pub(super) fn next(&mut self) -> Result<Option<Token<'a>>, Defect> {
+    /// The next byte that is neither white space nor in a comment; `None` at the end, which a zero byte also is.
+    #[inline]
+    pub(super) fn peek(&mut self) -> Option<u8> {
         let bytes = self.text.as_bytes();
         loop {
             match bytes.get(self.at) {
                 Some(b' ' | b'\t' | b'\n' | b'\r' | 0x0b | 0x0c) => self.at += 1,
                 Some(b'#') => self.skip_comment(),
-                None | Some(0) => return Ok(None),
-                Some(&byte) => return self.word(byte).map(Some),
+                None | Some(0) => return None,
+                Some(byte) => return Some(*byte),
             }
         }
+    }
+
+    /// Whether the next byte is this punctuation, which is then passed.
+    #[inline]
+    pub(super) fn pass(&mut self, punctuation: u8) -> bool {
+        let is_next = self.peek() == Some(punctuation);
+        self.at += usize::from(is_next);
+        is_next
     }
 
     fn skip_comment(&mut self) {
@@ -79,41 +77,36 @@ impl<'a> Lexer<'a> {
         self.at += length;
     }
 
-    fn word(&mut self, first: u8) -> Result<Token<'a>, Defect> {
-        let single = match first {
-            b'{' => Token::Open,
-            b'}' => Token::Close,
-            b'=' => Token::Equals,
-            b'[' => Token::ListOpen,
-            b']' => Token::ListClose,
-            b',' => Token::Comma,
-            b'"' | b'\'' => return self.quoted(first),
-            _ => return self.bare(),
-        };
-        self.at += 1;
-        Ok(single)
+    /// The next word; `expected` tells what is missing where there is none.
+    #[inline]
+    pub(super) fn word(&mut self, expected: &'static str) -> Result<Word<'a>, Defect> {
+        match self.peek() {
+            Some(quote @ (b'"' | b'\'')) => self.quoted(quote).map(Word::Quoted),
+            Some(b'{' | b'}' | b'=' | b'[' | b']' | b',') | None => Err(self.defect(expected)),
+            Some(_) => self.bare().map(Word::Bare),
+        }
     }
 
-    fn bare(&mut self) -> Result<Token<'a>, Defect> {
-        let rest = self.text.get(self.at..).unwrap_or_default();
-        let length = rest.bytes().position(|byte| ENDS_WORD[usize::from(byte)]).unwrap_or(rest.len());
+    fn bare(&mut self) -> Result<&'a str, Defect> {
+        let rest = self.text.as_bytes().get(self.at..).unwrap_or_default();
+        let length = rest.iter().position(|byte| ENDS_WORD[usize::from(*byte)]).unwrap_or(rest.len());
         if length == 0 {
             return Err(self.defect("a control character stands where a word should"));
         }
+        let start = self.at;
         self.at += length;
-        // Every byte that ends a word is ASCII, so the cut lies between characters.
-        Ok(Token::Bare(rest.get(..length).unwrap_or_default()))
+        // Every byte that ends a word is ASCII, so the cuts lie between characters.
+        Ok(self.text.get(start..self.at).unwrap_or_default())
     }
 
-    fn quoted(&mut self, quote: u8) -> Result<Token<'a>, Defect> {
-        let rest = self.text.get(self.at + 1..).unwrap_or_default();
-        let bytes = rest.as_bytes();
+    fn quoted(&mut self, quote: u8) -> Result<Cow<'a, str>, Defect> {
+        let rest = self.text.as_bytes().get(self.at + 1..).unwrap_or_default();
         let mut escaped = false;
         let mut length = 0;
         loop {
-            match bytes.get(length) {
-                None | Some(0) => return Err(self.defect("a quoted text has no end")),
+            match rest.get(length) {
                 Some(&byte) if byte == quote => break,
+                None | Some(0) => return Err(self.defect("a quoted text has no end")),
                 Some(b'\\') if quote == b'"' => {
                     escaped = true;
                     length += 2;
@@ -121,9 +114,10 @@ impl<'a> Lexer<'a> {
                 Some(_) => length += 1,
             }
         }
-        self.at += length + 2;
-        let inner = rest.get(..length).unwrap_or_default();
-        Ok(Token::Quoted(if escaped { Cow::Owned(unescape(inner)) } else { Cow::Borrowed(inner) }))
+        let start = self.at + 1;
+        self.at = start + length + 1;
+        let inner = self.text.get(start..start + length).unwrap_or_default();
+        Ok(if escaped { Cow::Owned(unescape(inner)) } else { Cow::Borrowed(inner) })
     }
 }
 
@@ -150,32 +144,43 @@ fn unescape(text: &str) -> String {
 mod tests {
     use super::*;
 
-    fn words(text: &str) -> Result<Vec<Token<'_>>, Defect> {
+    /// The words, with punctuation among them as bare ones.
+    fn words(text: &str) -> Result<Vec<Word<'_>>, Defect> {
         let mut lexer = Lexer::new(text);
-        std::iter::from_fn(|| lexer.next().transpose()).collect()
+        let mut words = Vec::new();
+        while let Some(byte) = lexer.peek() {
+            words.push(match b"{}=[],".iter().position(|punctuation| *punctuation == byte) {
+                Some(at) => {
+                    assert!(lexer.pass(byte));
+                    Word::Bare(&"{}=[],"[at..=at])
+                }
+                None => lexer.word("a word")?,
+            });
+        }
+        Ok(words)
     }
 
     #[test]
     fn a_text_is_cut_into_words() {
-        use Token::*;
+        use Word::*;
         let text = "# head\nvg-1 { a=-1 # x\n b=[\"q\\\"\\\\\\n\",'s']}\0rest";
         let quoted = |text: &'static str| Quoted(Cow::Borrowed(text));
         assert_eq!(
             words(text).unwrap(),
             [
                 Bare("vg-1"),
-                Open,
+                Bare("{"),
                 Bare("a"),
-                Equals,
+                Bare("="),
                 Bare("-1"),
                 Bare("b"),
-                Equals,
-                ListOpen,
+                Bare("="),
+                Bare("["),
                 quoted("q\"\\\\n"),
-                Comma,
+                Bare(","),
                 quoted("s"),
-                ListClose,
-                Close
+                Bare("]"),
+                Bare("}")
             ]
         );
     }
@@ -190,6 +195,6 @@ mod tests {
 
     #[test]
     fn characters_beyond_ascii_stay_whole() {
-        assert_eq!(words("ä=\"ö\\ü\"").unwrap()[2], Token::Quoted("ö\\ü".into()));
+        assert_eq!(words("ä=\"ö\\ü\"").unwrap()[2], Word::Quoted("ö\\ü".into()));
     }
 }

@@ -8,6 +8,7 @@ mod area;
 mod assemble;
 mod bytes;
 mod capacity;
+mod committed;
 mod crc;
 mod decode;
 mod decode_segment;

@@ -6,7 +6,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::assemble::assemble;
-use super::scan::{Found, Scanner, Texts};
+use super::committed::Texts;
+use super::scan::{Found, Scanner};
 use super::worker::Worker;
 use super::{Buffer, Image, View};
 
@@ -47,7 +48,7 @@ pub struct Cost {
     pub bytes: u64,
     /// System calls made on devices: stat, open, size, block size, reads, close.
     pub system_calls: u64,
-    /// Texts parsed.
+    /// Different texts read; of each group only the newest is decoded.
     pub texts: u64,
 }
 

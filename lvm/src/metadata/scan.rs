@@ -1,25 +1,24 @@
 //! One device: its label, the headers of its metadata areas, and the texts in them.
 
-use std::collections::HashMap;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use devices::{Bytes, DeviceNumber};
 
 use super::area::{AreaHeader, HEADER, TextLocation};
+use super::committed::{Committed, PREFIX, TextKey, Texts};
 use super::crc::{checksum, checksum_more};
 use super::label::{LABEL_AREA, Label, Stretch};
-use super::{Buffer, Defect, MetadataArea, Options, Source, Vg};
+use super::source::Taken;
+use super::{Buffer, Defect, MetadataArea, Options, Source};
 use crate::{Error, Kind, VgName};
 
 /// The first read: the label, and the first area's header where LVM puts it.
 const FIRST_READ: usize = 8192;
-/// How much of a text is kept to tell it from another one of the same checksum and length: its name, id and number.
-const PREFIX: usize = 256;
 
 /// How reading a device went.
 #[derive(Clone, Debug)]
@@ -75,45 +74,11 @@ pub(super) enum Content {
     /// No group was ever written here, or LVM was told to ignore the area.
     Unused,
     /// The committed metadata of a group.
-    Text(TextKey, Arc<Vg>),
+    Text(Arc<Committed>),
     /// The header is wrong.
     BadHeader(Defect),
     /// The text is wrong.
     BadText(Defect),
-}
-
-/// Tells one text from another.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) struct TextKey {
-    checksum: u32,
-    size: Bytes,
-    prefix: Box<[u8]>,
-}
-
-/// The texts met in one round of reading: copies of one text are parsed once.
-#[derive(Debug, Default)]
-pub(super) struct Texts(Mutex<HashMap<TextKey, Parsed>>);
-
-/// Filled by whoever comes first.
-type Parsed = Arc<OnceLock<Result<Arc<Vg>, Defect>>>;
-
-impl Texts {
-    fn parse(&self, key: &TextKey, text: &[u8]) -> Result<Arc<Vg>, Defect> {
-        let slot = {
-            let mut slots = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-            Arc::clone(slots.entry(key.clone()).or_default())
-        };
-        let parse = || match std::str::from_utf8(text) {
-            Ok(text) => Vg::from_text(text),
-            Err(_) => Vg::from_text(&String::from_utf8_lossy(text)),
-        };
-        slot.get_or_init(|| parse().map(Arc::new)).clone()
-    }
-
-    /// How many different texts there were.
-    pub(super) fn count(&self) -> usize {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).len()
-    }
 }
 
 /// What is needed to read a device.
@@ -206,19 +171,15 @@ impl Scanner<'_> {
     fn text(&mut self, header: &AreaHeader, text: &TextLocation) -> io::Result<(Content, Option<VgName>)> {
         let [front, back] = header.pieces(text);
         let length = |stretch: Stretch| usize::try_from(stretch.size.get()).unwrap_or(usize::MAX);
-        if length(back) == 0 {
-            let bytes = self.source.read(front.start, length(front), self.buffer)?;
-            let content = content(text, bytes, checksum(bytes), self.texts);
-            return Ok(content);
-        }
-        let mut whole = self.source.read(front.start, length(front), self.buffer)?.to_vec();
+        let computed = checksum(self.source.read(front.start, length(front), self.buffer)?);
+        let bytes = self.buffer.take();
         // A front that is cut short must not be completed by the back.
-        if whole.len() == length(front) {
-            whole.extend_from_slice(self.source.read(back.start, length(back), self.buffer)?);
+        if length(back) == 0 || bytes.len() < length(front) {
+            return Ok(content(text, bytes, computed, self.texts));
         }
-        let (head, tail) = whole.split_at(whole.len().min(length(front)));
-        let computed = checksum_more(checksum(head), tail);
-        Ok(content(text, &whole, computed, self.texts))
+        let back = self.source.read(back.start, length(back), self.buffer)?;
+        let whole = [&bytes, back].concat();
+        Ok(content(text, whole.into(), checksum_more(computed, back), self.texts))
     }
 }
 
@@ -243,20 +204,19 @@ impl AreaScan {
     }
 }
 
-fn content(location: &TextLocation, bytes: &[u8], computed: u32, texts: &Texts) -> (Content, Option<VgName>) {
+fn content(location: &TextLocation, bytes: Taken, computed: u32, texts: &Texts) -> (Content, Option<VgName>) {
+    let name = leading_name(&bytes);
     let defect = if (bytes.len() as u64) < location.size.get() {
         Defect::Short("text")
     } else if computed != location.checksum {
         Defect::Checksum { found: location.checksum, computed }
     } else {
-        let prefix = bytes.get(..PREFIX.min(bytes.len())).unwrap_or_default().into();
-        let key = TextKey { checksum: computed, size: location.size, prefix };
-        match texts.parse(&key, bytes) {
-            Ok(vg) => return (Content::Text(key, vg), None),
+        match texts.share(TextKey::of(&bytes, computed, location.size), bytes) {
+            Ok(text) => return (Content::Text(text), None),
             Err(defect) => defect,
         }
     };
-    (Content::BadText(defect), leading_name(bytes))
+    (Content::BadText(defect), name)
 }
 
 /// The group's name, with which LVM begins every text in an area.

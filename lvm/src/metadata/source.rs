@@ -3,6 +3,7 @@
 use std::fmt;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Seek, SeekFrom};
+use std::ops::{Deref, Range};
 use std::os::fd::AsFd;
 use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
@@ -38,9 +39,10 @@ impl Source for Image<'_> {
         let start = usize::try_from(start.get()).unwrap_or(usize::MAX).min(self.0.len());
         let end = start.saturating_add(length).min(self.0.len());
         let bytes = self.0.get(start..end).unwrap_or_default();
-        let room = buffer.room(bytes.len(), 1);
+        let (at, room) = buffer.room(bytes.len(), 1);
         room.copy_from_slice(bytes);
-        Ok(room)
+        buffer.last = at..at + bytes.len();
+        Ok(buffer.last())
     }
 }
 
@@ -48,18 +50,52 @@ impl Source for Image<'_> {
 #[derive(Debug, Default)]
 pub struct Buffer {
     bytes: Vec<u8>,
+    /// Where the last read lies in it.
+    last: Range<usize>,
     reads: u64,
     read_bytes: u64,
 }
 
+/// What a read brought, with the memory that it lies in.
+#[derive(Debug)]
+pub(super) struct Taken {
+    memory: Vec<u8>,
+    range: Range<usize>,
+}
+
+impl Deref for Taken {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        self.memory.get(self.range.clone()).unwrap_or_default()
+    }
+}
+
+impl From<Vec<u8>> for Taken {
+    fn from(memory: Vec<u8>) -> Self {
+        let range = 0..memory.len();
+        Self { memory, range }
+    }
+}
+
 impl Buffer {
-    /// `length` bytes that begin at a multiple of `align`.
-    fn room(&mut self, length: usize, align: usize) -> &mut [u8] {
+    /// `length` bytes that begin at a multiple of `align`, and where that is. What was in them is lost.
+    fn room(&mut self, length: usize, align: usize) -> (usize, &mut [u8]) {
         if self.bytes.len() < length + align {
-            self.bytes.resize(length + align, 0);
+            // New memory comes as zeroes from the kernel, old memory would be copied.
+            self.bytes = vec![0; length + align];
         }
         let skip = self.bytes.as_ptr().align_offset(align);
-        self.bytes.get_mut(skip..skip + length).unwrap_or_default()
+        (skip, self.bytes.get_mut(skip..skip + length).unwrap_or_default())
+    }
+
+    /// Takes the last read out of it, without a copy.
+    pub(super) fn take(&mut self) -> Taken {
+        Taken { memory: std::mem::take(&mut self.bytes), range: std::mem::take(&mut self.last) }
+    }
+
+    fn last(&self) -> &[u8] {
+        self.bytes.get(self.last.clone()).unwrap_or_default()
     }
 
     /// Gives large memory back, so that one huge text does not cost for ever.
@@ -81,15 +117,21 @@ impl Buffer {
 pub struct Device {
     file: File,
     size: Bytes,
+    facts: Facts,
+}
+
+/// What does not change as long as a number means the same device.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Facts {
+    /// `None` for a file.
     number: Option<DeviceNumber>,
     /// The unit of reads; a power of two.
     block: usize,
+    /// Only such a device can be suspended.
+    is_mapped: bool,
 }
 
 impl Device {
-    /// System calls that opening, measuring and closing a block device take.
-    pub(super) const SYSTEM_CALLS: u64 = 7;
-
     /// Opens a block device for direct reads of whole logical blocks, or a regular file.
     ///
     /// `None` for a device-mapper device that is suspended: the open could hang, and a read surely would.
@@ -98,6 +140,11 @@ impl Device {
     ///
     /// What the system answers; [`io::ErrorKind::InvalidInput`] for anything else than a block device or a file.
     pub fn open(path: &Path) -> io::Result<Option<Self>> {
+        Self::open_again(path, None)
+    }
+
+    /// The same, where facts of an earlier time are at hand.
+    pub(super) fn open_again(path: &Path, known: Option<Facts>) -> io::Result<Option<Self>> {
         let meta = std::fs::metadata(path)?;
         let block_device = meta.file_type().is_block_device();
         if !block_device && !meta.is_file() {
@@ -107,7 +154,12 @@ impl Device {
             ));
         }
         let number = block_device.then(|| DeviceNumber::from_rdev(meta.rdev()));
-        if number.is_some_and(is_suspended) {
+        let known = known.filter(|known| known.number == number);
+        let state = match (number, known) {
+            (Some(number), None | Some(Facts { is_mapped: true, .. })) => mapped_state(number),
+            _ => None,
+        };
+        if state == Some(Mapped::Suspended) {
             return Ok(None);
         }
         let direct = if block_device { rustix::fs::OFlags::DIRECT } else { rustix::fs::OFlags::empty() };
@@ -119,22 +171,50 @@ impl Device {
             return Err(io::Error::other("the path became another device while it was opened"));
         }
         let size = Bytes::new(file.seek(SeekFrom::End(0))?);
-        let block = if block_device { rustix::fs::ioctl_blksszget(file.as_fd())? } else { 1 };
-        let block = usize::try_from(block).unwrap_or(BLOCK).max(BLOCK);
-        Ok(Some(Self { file, size, number, block }))
+        let facts = match known {
+            Some(known) => known,
+            None => Facts { number, block: block_size(&file, block_device)?, is_mapped: state.is_some() },
+        };
+        Ok(Some(Self { file, size, facts }))
+    }
+
+    pub(super) fn facts(&self) -> Facts {
+        self.facts
+    }
+
+    /// System calls that opening, measuring and closing it take, besides reads.
+    pub(super) fn system_calls(known: Option<Facts>) -> u64 {
+        match known {
+            None => 7,
+            Some(Facts { is_mapped: true, .. }) => 8,
+            Some(_) => 5,
+        }
     }
 
     /// The kernel's number of the block device.
     #[must_use]
     pub fn number(&self) -> Option<DeviceNumber> {
-        self.number
+        self.facts.number
     }
 }
 
-/// Whether the kernel has suspended this device-mapper device; other devices have no such file.
-fn is_suspended(number: DeviceNumber) -> bool {
-    let state = std::fs::read_to_string(format!("/sys/dev/block/{number}/dm/suspended"));
-    state.is_ok_and(|state| state.trim() == "1")
+/// How large the blocks are in which a device or file is read.
+fn block_size(file: &File, block_device: bool) -> io::Result<usize> {
+    let block = if block_device { rustix::fs::ioctl_blksszget(file.as_fd())? } else { 1 };
+    Ok(usize::try_from(block).unwrap_or(BLOCK).max(BLOCK))
+}
+
+/// The state of a device-mapper device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Mapped {
+    Running,
+    Suspended,
+}
+
+/// The kernel's word about a device-mapper device; other devices have no such file.
+fn mapped_state(number: DeviceNumber) -> Option<Mapped> {
+    let state = std::fs::read_to_string(format!("/sys/dev/block/{number}/dm/suspended")).ok()?;
+    Some(if state.trim() == "1" { Mapped::Suspended } else { Mapped::Running })
 }
 
 impl Source for Device {
@@ -144,12 +224,12 @@ impl Source for Device {
 
     fn read<'b>(&self, start: Bytes, length: usize, buffer: &'b mut Buffer) -> io::Result<&'b [u8]> {
         let length = length.min(usize::try_from(self.size.saturating_sub(start).get()).unwrap_or(usize::MAX));
-        let skip = usize::try_from(start.get() % self.block as u64).unwrap_or(0);
+        let skip = usize::try_from(start.get() % self.facts.block as u64).unwrap_or(0);
         let first = start.get() - skip as u64;
-        let whole = (skip + length).div_ceil(self.block) * self.block;
+        let whole = (skip + length).div_ceil(self.facts.block) * self.facts.block;
         let (mut reads, mut done) = (0, 0);
+        let (at, room) = buffer.room(whole, self.facts.block);
         while done < skip + length {
-            let room = buffer.room(whole, self.block);
             let piece = room.get_mut(done..).unwrap_or_default();
             reads += 1;
             match self.file.read_at(piece, first + done as u64) {
@@ -162,8 +242,8 @@ impl Source for Device {
         buffer.reads += reads;
         buffer.read_bytes += done as u64;
         let end = done.min(skip + length);
-        let room = buffer.room(whole, self.block);
-        Ok(room.get(skip.min(end)..end).unwrap_or_default())
+        buffer.last = at + skip.min(end)..at + end;
+        Ok(buffer.last())
     }
 }
 

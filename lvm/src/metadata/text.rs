@@ -6,7 +6,7 @@
 use std::borrow::Cow;
 
 use super::Defect;
-use super::lex::{Lexer, Token};
+use super::lex::{Lexer, Word};
 
 /// Deepest nesting of sections; LVM's own texts reach 5.
 const DEPTH_MAX: usize = 32;
@@ -128,10 +128,14 @@ impl<'a> Tree<'a> {
     pub(super) fn parse(text: &'a str) -> Result<Self, Defect> {
         // A typical entry has some 25 bytes; a guess that is too small costs a copy, no more.
         let entries = Vec::with_capacity((text.len() / 24).min(ENTRIES_MAX));
-        let mut parser =
-            Parser { lexer: Lexer::new(text), tree: Self { entries, items: Vec::new() }, open: Vec::new() };
-        while let Some(token) = parser.lexer.next()? {
-            parser.entry(token)?;
+        let tree = Self { entries, items: Vec::with_capacity((text.len() / 48).min(ENTRIES_MAX)) };
+        let mut parser = Parser { lexer: Lexer::new(text), tree, open: Vec::new() };
+        while let Some(byte) = parser.lexer.peek() {
+            if byte == b'}' {
+                parser.close()?;
+            } else {
+                parser.entry()?;
+            }
         }
         if parser.open.is_empty() {
             Ok(parser.tree)
@@ -154,30 +158,33 @@ struct Parser<'a> {
 }
 
 impl<'a> Parser<'a> {
-    /// One `key = value`, the beginning of a section, or the end of one.
-    fn entry(&mut self, first: Token<'a>) -> Result<(), Defect> {
-        let key = match first {
-            Token::Close => return self.close(),
-            Token::Bare(key) => Cow::Borrowed(key),
-            Token::Quoted(key) => key,
-            _ => return Err(self.lexer.defect("a key or the end of the section was expected")),
+    /// One `key = value`, or the beginning of a section.
+    fn entry(&mut self) -> Result<(), Defect> {
+        let key = match self.lexer.word("a key or the end of the section was expected")? {
+            Word::Bare(key) => Cow::Borrowed(key),
+            Word::Quoted(key) => key,
         };
-        if self.tree.entries.len() + self.tree.items.len() >= ENTRIES_MAX {
-            return Err(self.lexer.defect("the text has too many entries"));
-        }
-        match self.lexer.next()? {
-            Some(Token::Equals) => {
-                let value = self.value()?;
-                self.tree.entries.push((key, value));
-            }
-            Some(Token::Open) if self.open.len() < DEPTH_MAX => {
-                self.open.push(self.tree.entries.len());
-                self.tree.entries.push((key, Entry::Section(0)));
-            }
-            Some(Token::Open) => return Err(self.lexer.defect("sections are nested too deeply")),
-            _ => return Err(self.lexer.defect("a key needs a value or a section")),
+        self.room()?;
+        if self.lexer.pass(b'=') {
+            let value = if self.lexer.pass(b'[') { self.list()? } else { Entry::Scalar(self.scalar()?) };
+            self.tree.entries.push((key, value));
+        } else if !self.lexer.pass(b'{') {
+            return Err(self.lexer.defect("a key needs a value or a section"));
+        } else if self.open.len() < DEPTH_MAX {
+            self.open.push(self.tree.entries.len());
+            self.tree.entries.push((key, Entry::Section(0)));
+        } else {
+            return Err(self.lexer.defect("sections are nested too deeply"));
         }
         Ok(())
+    }
+
+    fn room(&self) -> Result<(), Defect> {
+        if self.tree.entries.len() + self.tree.items.len() < ENTRIES_MAX {
+            Ok(())
+        } else {
+            Err(self.lexer.defect("the text has too many entries"))
+        }
     }
 
     fn close(&mut self) -> Result<(), Defect> {
@@ -187,42 +194,28 @@ impl<'a> Parser<'a> {
             Some((_, Entry::Section(own))) => *own = end,
             _ => return Err(self.lexer.defect("a section ends that has not begun")),
         }
+        self.lexer.pass(b'}');
         Ok(())
     }
 
-    fn value(&mut self) -> Result<Entry<'a>, Defect> {
-        match self.lexer.next()? {
-            Some(Token::ListOpen) => self.list(),
-            Some(token) => self.scalar(token).map(Entry::Scalar),
-            None => Err(self.lexer.defect("a value was expected")),
-        }
-    }
-
+    /// The items up to the closing bracket, parted by commas.
     fn list(&mut self) -> Result<Entry<'a>, Defect> {
         let start = self.tree.items.len();
-        let mut comma = true;
-        loop {
-            match self.lexer.next()? {
-                Some(Token::ListClose) => return Ok(Entry::List(start, self.tree.items.len())),
-                Some(Token::Comma) if !comma => comma = true,
-                Some(token) if comma => {
-                    if self.tree.entries.len() + self.tree.items.len() >= ENTRIES_MAX {
-                        return Err(self.lexer.defect("the text has too many entries"));
-                    }
-                    let item = self.scalar(token)?;
-                    self.tree.items.push(item);
-                    comma = false;
-                }
-                _ => return Err(self.lexer.defect("a list goes wrong here")),
+        while !self.lexer.pass(b']') {
+            self.room()?;
+            let item = self.scalar()?;
+            self.tree.items.push(item);
+            if !self.lexer.pass(b',') && self.lexer.peek() != Some(b']') {
+                return Err(self.lexer.defect("a list goes wrong here"));
             }
         }
+        Ok(Entry::List(start, self.tree.items.len()))
     }
 
-    fn scalar(&self, token: Token<'a>) -> Result<Scalar<'a>, Defect> {
-        match token {
-            Token::Quoted(text) => Ok(Scalar::Text(text)),
-            Token::Bare(word) => self.number_or_text(word),
-            _ => Err(self.lexer.defect("a value was expected")),
+    fn scalar(&mut self) -> Result<Scalar<'a>, Defect> {
+        match self.lexer.word("a value was expected")? {
+            Word::Quoted(text) => Ok(Scalar::Text(text)),
+            Word::Bare(word) => self.number_or_text(word),
         }
     }
 
@@ -285,14 +278,30 @@ impl<'t, 'a> Cursor<'t, 'a> {
 
     /// The first entry of this key.
     pub(super) fn get(self, key: &str) -> Option<Item<'t, 'a>> {
-        let mut rest = self;
-        while let Some((own, item, next)) = rest.first() {
+        self.find(key, self.start).map(|(item, _)| item)
+    }
+
+    /// An entry of this key and the place behind it, looked for from the place `from` on and then from the beginning:
+    /// whoever asks for the keys in the order of the text finds each at once.
+    pub(super) fn find(self, key: &str, from: usize) -> Option<(Item<'t, 'a>, usize)> {
+        let behind = Self { start: from, ..self };
+        let before = Self { end: from, ..self };
+        behind.find_first(key).or_else(|| before.find_first(key))
+    }
+
+    fn find_first(mut self, key: &str) -> Option<(Item<'t, 'a>, usize)> {
+        while let Some((own, item, next)) = self.first() {
             if own == key {
-                return Some(item);
+                return Some((item, next));
             }
-            rest.start = next;
+            self.start = next;
         }
         None
+    }
+
+    /// The place of the first entry.
+    pub(super) fn start(self) -> usize {
+        self.start
     }
 
     /// The section of this key.

@@ -6,6 +6,7 @@ use std::time::SystemTime;
 
 use devices::{Bytes, DeviceNumber, Sectors};
 
+use super::usage::Kept;
 use super::{AllocationPolicy, Area, Lv, LvFlag, PvFlag, SegmentKind, Snapshot, VgFlag};
 use crate::{ExtentSize, Extents, LvName, NameError, Tag, Uuid, VgName};
 
@@ -51,6 +52,7 @@ pub struct Vg {
     pub pvs: Vec<Pv>,
     /// Its volumes in the order of the text, internal ones among them.
     pub lvs: Vec<Lv>,
+    pub(super) usage: Kept,
 }
 
 /// What a metadata text says about its own making.

@@ -13,8 +13,8 @@ use crate::{Error, Uuid, VgName};
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct View {
-    /// The groups, by name and then by uuid.
-    pub vgs: Vec<Vg>,
+    /// The groups, by name and then by uuid. A group that has not changed is shared with the view before.
+    pub vgs: Vec<Arc<Vg>>,
     /// PVs that belong to no group.
     pub orphans: Vec<OrphanPv>,
     /// What is not as it should be. A view with problems is still the best that can be told.
@@ -32,19 +32,19 @@ impl View {
 
     /// Every group of this name.
     pub fn vgs_named<'a>(&'a self, name: &str) -> impl Iterator<Item = &'a Vg> {
-        self.vgs.iter().filter(move |vg| vg.name.as_str() == name)
+        self.vgs.iter().map(|vg| &**vg).filter(move |vg| vg.name.as_str() == name)
     }
 
     /// The group of this identity.
     #[must_use]
     pub fn vg_by_uuid(&self, uuid: Uuid) -> Option<&Vg> {
-        self.vgs.iter().find(|vg| vg.uuid == uuid)
+        self.vgs.iter().map(|vg| &**vg).find(|vg| vg.uuid == uuid)
     }
 
     /// The PV of this identity and its group.
     #[must_use]
     pub fn pv(&self, uuid: Uuid) -> Option<(&Vg, &Pv)> {
-        self.vgs.iter().find_map(|vg| Some((vg, vg.pv(uuid)?)))
+        self.vgs.iter().find_map(|vg| Some((&**vg, vg.pv(uuid)?)))
     }
 
     /// Copies that differ from the newest ones, by device and number.

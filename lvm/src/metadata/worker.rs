@@ -7,8 +7,10 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread;
 use std::time::Instant;
 
+use super::committed::Texts;
 use super::reader::{Cost, Options};
-use super::scan::{Found, Scan, Scanner, Texts};
+use super::scan::{Found, Scan, Scanner};
+use super::source::Facts;
 use super::{Buffer, Device};
 use crate::{Error, Kind};
 
@@ -97,15 +99,16 @@ fn failure(path: &Path, answer: &str) -> Found {
 
 /// Reads the device whenever asked, until nobody can ask any more.
 fn serve(path: &Path, jobs: &Receiver<Job>, answers: &Sender<Answer>) {
-    let mut before: Option<Arc<Scan>> = None;
+    let mut before: Option<(Arc<Scan>, Facts)> = None;
     let mut buffer = Buffer::default();
     while let Ok(job) = jobs.recv() {
         let (reads, bytes) = buffer.cost();
-        let found = match look(path, before.as_deref(), &job, &mut buffer) {
+        let known = before.as_ref().map(|(_, facts)| *facts);
+        let found = match look(path, before.as_ref(), &job, &mut buffer) {
             Ok(Look::Same) => None,
-            Ok(Look::Scan(scan)) => {
+            Ok(Look::Scan(scan, facts)) => {
                 let scan = Arc::new(*scan);
-                before = Some(Arc::clone(&scan));
+                before = Some((Arc::clone(&scan), facts));
                 Some(Found::Scan(scan))
             }
             Ok(Look::Suspended) => {
@@ -120,8 +123,12 @@ fn serve(path: &Path, jobs: &Receiver<Job>, answers: &Sender<Answer>) {
         buffer.shrink();
         let (all_reads, all_bytes) = buffer.cost();
         let reads = all_reads - reads;
-        let cost =
-            Cost { reads, bytes: all_bytes - bytes, system_calls: Device::SYSTEM_CALLS + reads, texts: 0 };
+        let cost = Cost {
+            reads,
+            bytes: all_bytes - bytes,
+            system_calls: Device::system_calls(known) + reads,
+            texts: 0,
+        };
         if answers.send(Answer { found, cost }).is_err() {
             return;
         }
@@ -130,15 +137,22 @@ fn serve(path: &Path, jobs: &Receiver<Job>, answers: &Sender<Answer>) {
 
 enum Look {
     Same,
-    Scan(Box<Scan>),
+    Scan(Box<Scan>, Facts),
     Suspended,
 }
 
-fn look(path: &Path, before: Option<&Scan>, job: &Job, buffer: &mut Buffer) -> io::Result<Look> {
-    let Some(device) = Device::open(path)? else { return Ok(Look::Suspended) };
+fn look(
+    path: &Path,
+    before: Option<&(Arc<Scan>, Facts)>,
+    job: &Job,
+    buffer: &mut Buffer,
+) -> io::Result<Look> {
+    let known = before.map(|(_, facts)| *facts);
+    let Some(device) = Device::open_again(path, known)? else { return Ok(Look::Suspended) };
     let number = device.number();
     // Another device behind the same path is another device, however alike.
-    let before = before.filter(|before| before.number == number);
+    let before = before.map(|(scan, _)| &**scan).filter(|before| before.number == number);
     let mut scanner = Scanner { source: &device, buffer, texts: &job.texts, options: &job.options };
-    Ok(scanner.scan(number, before)?.map_or(Look::Same, |scan| Look::Scan(Box::new(scan))))
+    let scan = scanner.scan(number, before)?;
+    Ok(scan.map_or(Look::Same, |scan| Look::Scan(Box::new(scan), device.facts())))
 }

@@ -207,7 +207,7 @@ impl Seen {
 fn pv_of_a_group<'a>(view: &'a View, device: &DevicePath) -> Option<(&'a Vg, &'a Pv)> {
     view.vgs
         .iter()
-        .flat_map(|vg| vg.pvs.iter().map(move |pv| (vg, pv)))
+        .flat_map(|vg| vg.pvs.iter().map(move |pv| (&**vg, pv)))
         .find(|(_, pv)| pv.device.as_ref().is_some_and(|found| is_on(&found.path, device)))
 }
 

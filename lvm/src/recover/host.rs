@@ -97,7 +97,7 @@ impl Recoverer {
             });
             GroupResult { name: vg.name.clone(), uuid: vg.uuid, result: recovered }
         };
-        Ok(ours.map(recover).collect())
+        Ok(ours.map(|vg| recover(vg)).collect())
     }
 }
 

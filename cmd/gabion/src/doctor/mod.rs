@@ -102,7 +102,7 @@ pub(crate) fn compare(host: &Host) -> Result<Differences, Error> {
     }
     let dm = Dm::open()?;
     let of = |vg: &Vg| Ok((vg.uuid, lvm::recover::compare(vg, &lvm::recover::live_devices(&dm, &vg.uuid)?)));
-    host.view.vgs.iter().map(of).collect()
+    host.view.vgs.iter().map(|vg| of(vg)).collect()
 }
 
 /// Looks at everything, the worst first.
@@ -332,7 +332,7 @@ WARNING  group data: half-made volumes are left: half
         let mut host = host();
         let view = Arc::make_mut(&mut host.view);
         let (vg, pv) = (view.vgs[0].uuid, view.vgs[0].pvs[1].uuid);
-        view.vgs[0].pvs[1].device = None;
+        std::sync::Arc::make_mut(&mut view.vgs[0]).pvs[1].device = None;
         view.problems.push(Problem::MissingPv { vg, pv, hint: Some("/dev/vdb".into()) });
         let found = finding(&host, "pv-missing");
         assert_eq!((found.severity, found.subject.as_str()), (Severity::Error, "group data"));
