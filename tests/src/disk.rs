@@ -51,6 +51,13 @@ pub fn virtual_disks() -> Vec<PathBuf> {
     list.split([':', ' ', '\t', '\n']).filter(|path| !path.is_empty()).map(PathBuf::from).collect()
 }
 
+/// Whether the kernel looks for partitions on a disk, and lets some be added.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Partitions {
+    None,
+    Scanned,
+}
+
 /// A disk of one test: a sparse file in a directory of its own, behind a loop device.
 ///
 /// Dropping it detaches and removes it, also when the test panics; with `KEEP=1` in the environment both stay,
@@ -61,6 +68,7 @@ pub struct Disk {
     path: PathBuf,
     image: PathBuf,
     sector: Bytes,
+    partitions: Partitions,
     dir: Option<TempDir>,
 }
 
@@ -80,17 +88,23 @@ impl Disk {
     ///
     /// If the file cannot be made or attached.
     pub fn with_sector(size: Bytes, sector: Bytes) -> Result<Self> {
-        Self::made(sector, |image| {
-            let file = File::create_new(image).with_context(|| format!("create {}", image.display()))?;
-            file.set_len(size.get()).with_context(|| format!("make {} {size} long", image.display()))
-        })
+        Self::made(sector, Partitions::None, |image| blank(image, size))
     }
 
-    fn made(sector: Bytes, fill: impl FnOnce(&Path) -> Result<()>) -> Result<Self> {
+    /// The same for a disk that may have partitions.
+    ///
+    /// # Errors
+    ///
+    /// If the file cannot be made or attached.
+    pub fn partitioned(size: Bytes, sector: Bytes) -> Result<Self> {
+        Self::made(sector, Partitions::Scanned, |image| blank(image, size))
+    }
+
+    fn made(sector: Bytes, partitions: Partitions, fill: impl FnOnce(&Path) -> Result<()>) -> Result<Self> {
         let dir = tempfile::Builder::new().prefix("gabion-disk-").tempdir().context("make a directory")?;
         let image = dir.path().join("disk.img");
         fill(&image)?;
-        let mut disk = Self { device: None, path: PathBuf::new(), image, sector, dir: Some(dir) };
+        let mut disk = Self { device: None, path: PathBuf::new(), image, sector, partitions, dir: Some(dir) };
         disk.reattach()?;
         Ok(disk)
     }
@@ -150,7 +164,11 @@ impl Disk {
     /// If the file cannot be attached.
     pub fn reattach(&mut self) -> Result<()> {
         if self.device.is_none() {
-            let device = Attach::new().sector_size(self.sector).file(&self.image)?;
+            let mut attach = Attach::new().sector_size(self.sector);
+            if self.partitions == Partitions::Scanned {
+                attach = attach.scan_partitions();
+            }
+            let device = attach.file(&self.image)?;
             device.path().clone_into(&mut self.path);
             self.device = Some(device);
         }
@@ -168,7 +186,7 @@ impl Disk {
         if self.device.is_some() {
             File::open(&self.path).and_then(|device| device.sync_all()).context("flush the disk")?;
         }
-        Self::made(self.sector, |image| {
+        Self::made(self.sector, self.partitions, |image| {
             let status = std::process::Command::new("cp")
                 .arg("--sparse=always")
                 .args([&self.image, image])
@@ -178,6 +196,11 @@ impl Disk {
             Ok(())
         })
     }
+}
+
+fn blank(image: &Path, size: Bytes) -> Result<()> {
+    let file = File::create_new(image).with_context(|| format!("create {}", image.display()))?;
+    file.set_len(size.get()).with_context(|| format!("make {} {size} long", image.display()))
 }
 
 impl Drop for Disk {

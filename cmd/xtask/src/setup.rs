@@ -23,7 +23,7 @@ const fn need(package: &'static str, shown_by: &'static str) -> Need {
     Need { package, shown_by }
 }
 
-const NEEDS: [Need; 22] = [
+const NEEDS: [Need; 23] = [
     need("qemu-system-x86", "qemu-system-x86_64"),
     need("busybox-static", "/bin/busybox"),
     need("lvm2", "lvm"),
@@ -39,6 +39,7 @@ const NEEDS: [Need; 22] = [
     need("xfsprogs", "mkfs.xfs"),
     need("btrfs-progs", "mkfs.btrfs"),
     need("bcache-tools", "make-bcache"),
+    need("gdisk", "sgdisk"),
     need("strace", "strace"),
     need("xz-utils", "xz"),
     need("zstd", "zstd"),

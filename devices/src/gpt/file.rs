@@ -32,7 +32,7 @@ pub struct DiskFile {
 pub(super) enum Access {
     Read,
     Write,
-    /// To write, and only if nobody holds the disk or one of its partitions.
+    /// To look, and only if nobody holds the disk or one of its partitions.
     Alone,
 }
 
@@ -121,7 +121,7 @@ fn open(path: &Path, access: Access, device: bool) -> io::Result<File> {
         flags |= OFlags::EXCL;
     }
     let flags = i32::try_from(flags.bits()).map_err(io::Error::other)?;
-    OpenOptions::new().read(true).write(access != Access::Read).custom_flags(flags).open(path)
+    OpenOptions::new().read(true).write(access == Access::Write).custom_flags(flags).open(path)
 }
 
 /// A buffer that begins where direct input and output wants it to.

@@ -189,7 +189,8 @@ impl<M: Medium> Gpt<M> {
         self.change(tried, |table| table.grow(number, to))
     }
 
-    /// Removes a partition. The others keep their numbers.
+    /// Removes a partition, and zeroes both ends of what it was, so that no signature of it comes back in a partition
+    /// that another program makes there. The others keep their numbers.
     ///
     /// # Errors
     ///
@@ -197,7 +198,12 @@ impl<M: Medium> Gpt<M> {
     pub fn remove(&mut self, number: PartitionNumber) -> Result<Partition, Error> {
         let tried = format!("remove partition {number} of {}", self.medium.name());
         self.refuse_unknown(number, &tried)?;
-        self.change(tried, |table| table.remove(number))
+        let gone = self.change(tried, |table| table.remove(number))?;
+        zero_ends(&mut self.medium, gone.start, gone.size).map_err(|error| {
+            let tried = format!("wipe what was partition {number} of {}", self.medium.name());
+            Error::system(tried, error).with_effect(Effect::Done)
+        })?;
+        Ok(gone)
     }
 
     /// Notes how far a partition is.

@@ -98,7 +98,10 @@ fn a_new_partition_shows_nothing_of_what_was_there_before() {
         gpt.medium.write_at(Bytes::new(at), &[0xa5; 512]).unwrap();
     }
     gpt.remove(first.number).unwrap();
-    gpt.medium.write_at(Bytes::new(start), &[0x5a; 512]).unwrap();
+    for at in places {
+        assert_eq!(gpt.medium.bytes(at, 512), [0; 512], "at {at}");
+        gpt.medium.write_at(Bytes::new(at), &[0x5a; 512]).unwrap();
+    }
     gpt.add(&volume("b"), Bytes::mib(9), State::New).unwrap();
     for at in places {
         assert_eq!(gpt.medium.bytes(at, 512), [0; 512], "at {at}");
