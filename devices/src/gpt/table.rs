@@ -168,9 +168,10 @@ impl Table {
     #[must_use]
     pub fn largest_growth(&self, number: PartitionNumber) -> Option<Bytes> {
         let entry = self.entry(number.slot())?;
-        let room = self.end_of_room(&entry) - entry.first;
-        let aligned = room - room % self.alignment();
-        Some(self.geometry.bytes(aligned.max(entry.last - entry.first + 1)))
+        // Whoever only inspected the disk may ask this of a table that contradicts itself.
+        let room = self.end_of_room(&entry).saturating_sub(entry.first);
+        let aligned = self.geometry.bytes(room - room % self.alignment());
+        Some(aligned.max(self.describe(number.slot(), &entry)?.size))
     }
 
     /// How much larger the disk is than the table knows; zero for most.
@@ -233,12 +234,13 @@ impl Table {
         let mut from = self.header.first_usable;
         let end = self.header.last_usable.saturating_add(1);
         for (start, behind) in self.used().into_iter().chain([(end, end)]) {
-            let first = from.next_multiple_of(self.alignment());
+            let Some(first) = from.checked_next_multiple_of(self.alignment()) else { break };
+            let start = start.min(end);
             let last = start - start % self.alignment();
             if first < last {
                 gaps.push(Gap { first, end: last });
             }
-            from = from.max(behind);
+            from = from.max(start).max(behind);
         }
         gaps
     }
@@ -290,7 +292,7 @@ impl Table {
         }
         let no_space = Refusal::TooLarge(self.largest_growth(number).unwrap_or(now.size));
         let length = self.sectors(size).ok_or(no_space)?;
-        if length > self.end_of_room(&entry) - entry.first {
+        if length > self.end_of_room(&entry).saturating_sub(entry.first) {
             return Err(no_space);
         }
         entry.last = entry.first + length - 1;

@@ -114,6 +114,19 @@ fn a_table_that_contradicts_itself_is_refused_although_its_checksums_match() {
     refuses(&twice, Kind::Inconsistent, "two partitions have the GUID");
 }
 
+/// What the fuzzer found: such a table is refused, but whoever inspects the disk may ask it anything.
+#[test]
+fn a_table_that_contradicts_itself_answers_every_question() {
+    for (first, last) in [(u64::MAX, 0), (0, u64::MAX), (u64::MAX, u64::MAX), (1 << 50, 1 << 40), (0, 0)] {
+        let memory = edit_entry(ours(), |entry| (entry.first, entry.last) = (first, last));
+        let found = inspect(&memory).unwrap();
+        let table = found.table().unwrap();
+        assert!(table.free() <= Bytes::mib(8) && table.largest() <= table.free());
+        assert_eq!(table.largest_growth(number(1)).is_some(), table.partition(number(1)).is_some());
+        assert_eq!(Gpt::open(memory, &owner()).unwrap_err().kind(), Kind::Inconsistent);
+    }
+}
+
 #[test]
 fn every_damaged_byte_of_either_copy_is_found_and_mended_on_request_only() {
     let good = ours();
