@@ -12,14 +12,23 @@
 //! Not in here: what a volume is, and where its record is kept. Filesystems of other types are not handled, and
 //! nothing is ever removed from a device (see the crate's wiping for that).
 
+mod check;
 mod claim;
+mod clone;
+mod grow;
 mod kind;
 mod make;
+mod mounted;
 mod options;
+mod scratch;
 mod tool;
 
+pub use check::{Checked, Depth, check};
 pub use claim::{Blank, Found, detect};
+pub use clone::set_uuid;
+pub use grow::{grow_mounted, grow_unmounted};
 pub use kind::FsType;
 pub use make::{Format, Record, State, ensure};
+pub use mounted::{Frozen, Inodes, Usage, thaw, trim, usage};
 pub use options::MakeOptions;
 pub use uuid::Uuid;

@@ -162,6 +162,17 @@ impl Target {
         rustix::fs::openat(&self.parent, &self.name, flags, Mode::empty())
     }
 
+    /// The mount that is there, and its root open for reading.
+    #[cfg(feature = "filesystem")]
+    pub(crate) fn open_mounted(&self, tried: &impl Fn() -> String) -> Result<(OwnedFd, Mount), Error> {
+        let Present::Mounted(mount) = self.present()? else {
+            return Err(Error::new(Kind::NotFound, tried()).with_answer("nothing is mounted there"));
+        };
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
+        let root = rustix::fs::openat(&self.parent, &self.name, flags, Mode::empty());
+        root.map(|root| (root, *mount)).map_err(|errno| Error::system(tried(), errno))
+    }
+
     /// What is there now. This reads nothing from the filesystem that may be mounted there, so it also answers when
     /// that one is dead.
     ///

@@ -1,0 +1,65 @@
+//! A uuid of its own for a copy of a filesystem.
+
+use std::path::Path;
+use std::time::Duration;
+
+use uuid::Uuid;
+
+use super::FsType;
+use super::check::ext4_thoroughly;
+use super::claim::{Claim, Found};
+use super::scratch::Scratch;
+use super::tool::Tool;
+use crate::{Change, Effect, Error, Kind};
+
+/// Gives a copy of a filesystem (a clone, a restored snapshot) another uuid, so that it can be mounted beside its
+/// original. It must not be mounted. Already so is no error.
+///
+/// What belongs to it is done here: ext4 is checked, which replays the journal of a copy that was taken while the
+/// original was in use; XFS is mounted for a moment (`nouuid`) below `scratch`, since its log must be replayed and
+/// its program reports success even when it refuses; btrfs gets its new uuid in the superblock alone
+/// (`metadata_uuid`, kernel 5.0), since the long way takes as long as its metadata are large. Success is what is found
+/// afterwards, not what the programs say.
+///
+/// A copy of btrfs must not be mounted before this, nor its original be mounted through it: the kernel knows both by
+/// the same uuid.
+///
+/// # Errors
+///
+/// [`Kind::NotFound`] when no such filesystem is there; [`Kind::InUse`] when it is mounted; [`Kind::Inconsistent`] when
+/// it is damaged, or has another uuid than asked for afterwards.
+pub fn set_uuid(
+    device: &Path,
+    fs: FsType,
+    uuid: Uuid,
+    scratch: &Path,
+    patience: Duration,
+) -> Result<Change<Found>, Error> {
+    let tried = format!("give {fs} on {} the uuid {uuid}", device.display());
+    let found = Claim::new(device)?.detect()?.filter(|found| found.fs == fs);
+    let Some(found) = found else {
+        return Err(Error::new(Kind::NotFound, tried).with_answer("no such filesystem is there"));
+    };
+    if found.uuid == uuid {
+        return Ok(Change::Already(found));
+    }
+    let tool = |program| Tool::new(fs, program, patience);
+    let text = uuid.to_string();
+    let ended = match fs {
+        FsType::Ext4 => {
+            ext4_thoroughly(device, patience, &tried)?;
+            tool("tune2fs").args(["-U", &text]).arg(device).succeed(&tried)?
+        }
+        FsType::Xfs => {
+            Scratch::mount(device, fs, scratch)?.end()?;
+            tool("xfs_admin").args(["-U", &text]).arg(device).succeed(&tried)?
+        }
+        FsType::Btrfs => tool("btrfstune").args(["-f", "-M", &text]).arg(device).succeed(&tried)?,
+    };
+    match Claim::new(device)?.detect()? {
+        Some(now) if now.fs == fs && now.uuid == uuid => Ok(Change::Made(now)),
+        _ => Err(Error::new(Kind::Inconsistent, tried)
+            .with_answer(format!("the program reported success, and it has another uuid: {}", ended.reason()))
+            .with_effect(Effect::Unknown)),
+    }
+}
