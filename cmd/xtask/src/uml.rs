@@ -33,10 +33,11 @@ set -e
 run=$1; shift
 mount --make-rprivate /
 mount --bind "$run" "$run"
-while read -r _ at _; do
+# The kernel writes blanks as \040, and printf wants a nought before all three digits.
+sed 's/\\\([0-7]\{3\}\)/\\0\1/g' /proc/self/mounts | while read -r _ at _; do
   at=$(printf '%b' "$at")
   [ "$at" = "$run" ] || mount -o remount,bind,ro "$at"
-done </proc/self/mounts
+done
 mount -t tmpfs -o mode=1777 tmpfs /dev/shm
 TMPDIR=/dev/shm "$@" || exit 1
 "#;
@@ -107,8 +108,9 @@ pub fn start(kernel: &Kernel, run: &RunDir, disks: &[VirtualDisk]) -> Result<(Em
         "user-mode Linux needs root here: it gets mounts of its own"
     );
     write_init(run)?;
-    let create = |path: PathBuf| File::create(&path).with_context(|| format!("making {}", path.display()));
-    let (console, log) = (create(run.console_log())?, create(run.emulator_log())?);
+    let path = run.console_log();
+    let console = File::create(&path).with_context(|| format!("making {}", path.display()))?;
+    let complaints = console.try_clone().context("sharing the console's file")?;
     let (ours, theirs) = UnixStream::pair().context("making the runner's port")?;
     let mut command = Command::new("setpriv");
     command
@@ -128,7 +130,7 @@ pub fn start(kernel: &Kernel, run: &RunDir, disks: &[VirtualDisk]) -> Result<(Em
         .args(arguments(run, disks)?)
         .stdin(Stdio::from(OwnedFd::from(theirs)))
         .stdout(console)
-        .stderr(log);
+        .stderr(complaints);
     let emulator =
         Emulator::spawn(&mut command).context("starting user-mode Linux under setpriv and unshare")?;
     Ok((emulator, ours))
