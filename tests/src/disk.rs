@@ -91,6 +91,18 @@ impl Disk {
         Self::made(sector, Partitions::None, |image| blank(image, size))
     }
 
+    /// A disk with sectors of 512 bytes whose file is filled before it is plugged in.
+    ///
+    /// # Errors
+    ///
+    /// If the file cannot be made or attached, or what `fill` answers.
+    pub fn filled(size: Bytes, fill: impl FnOnce(&Path) -> Result<()>) -> Result<Self> {
+        Self::made(Bytes::new(512), Partitions::None, |image| {
+            blank(image, size)?;
+            fill(image)
+        })
+    }
+
     /// The same for a disk that may have partitions.
     ///
     /// # Errors

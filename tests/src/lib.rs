@@ -10,6 +10,7 @@ pub mod killer;
 pub mod lab;
 pub mod leaves;
 pub mod oracle;
+pub mod power_cut;
 pub mod sandbox;
 pub mod sweep;
 pub mod tool;
