@@ -5,6 +5,7 @@ pub mod disk;
 pub mod faulty;
 pub mod filesystem;
 pub mod fixture;
+pub mod fleet;
 pub mod handle;
 pub mod killer;
 pub mod lab;

@@ -1,13 +1,14 @@
 //! From real failing commands to typed errors, and from words to LVM's own words, over loop devices.
 
 use std::fs;
+use std::time::Duration;
 
 use anyhow::{Result, bail};
 use devices::Bytes;
 use lvm::run::ReturnCode;
 use lvm::worker::conf::{Activation, Conf};
 use lvm::{Effect, Kind};
-use rig::workers::{Bench, CREATE, ask, create, must};
+use rig::workers::{Bench, CREATE, ask, ask_in, create, must};
 use rig::{Disk, Workers, skip_unless_loop};
 
 #[test]
@@ -58,6 +59,13 @@ fn every_refusal_that_needs_no_kernel_is_a_typed_error() -> Result<()> {
         assert_eq!((error.kind(), error.effect()), (kind, Effect::None), "{error:?}");
         assert!(error.answer().is_some(), "{error:?}");
     }
+    let held = bench.hold_lock()?;
+    let error = ask_in(&bench.pool, bench.scope.clone(), &create("x"), Duration::from_secs(3)).unwrap_err();
+    assert_eq!((error.kind(), error.effect()), (Kind::Busy, Effect::None), "{error:?}");
+    drop(held);
+    bench.pool.reconfigure(&bench.workers.conf(Activation::MetadataOnly, &[&bench.disks[0]]))?;
+    let error = bench.refused(&create("x"))?;
+    assert_eq!((error.kind(), error.effect()), (Kind::MissingPv, Effect::None), "{error:?}");
     Ok(())
 }
 

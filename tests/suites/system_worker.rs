@@ -268,8 +268,10 @@ fn refusals_of_the_kernel_are_typed_errors() -> Result<()> {
     let pool = &stand.pool;
     must(pool, &["lvcreate", "-y", "-L", "8m", "-n", "open", "vge"])?;
     let open = File::open("/dev/vge/open")?;
-    assert_eq!(error_of(pool, &["lvremove", "-y", "vge/open"]).kind(), Kind::InUse);
-    assert_eq!(error_of(pool, &["lvchange", "-an", "vge/open"]).kind(), Kind::InUse);
+    for words in [["lvremove", "-y", "vge/open"], ["lvchange", "-an", "vge/open"]] {
+        let error = error_of(pool, &words);
+        assert_eq!((error.kind(), error.effect()), (Kind::InUse, Effect::None), "{error:?}");
+    }
     drop(open);
     let filler = ["lvcreate", "-an", "-y", "-Zn", "-Wn", "-L", "980m", "-n", "filler", "vge"];
     must(pool, &[filler.as_slice(), &[&stand.disks[0].path().display().to_string()]].concat())?;

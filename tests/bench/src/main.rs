@@ -14,7 +14,6 @@
 mod changes;
 mod count;
 mod fill;
-mod fleet;
 mod profile;
 mod reads;
 mod report;

@@ -9,7 +9,6 @@ use devices::Bytes;
 use rig::Disk;
 
 use crate::count;
-use crate::fleet;
 use crate::report::{Report, Side};
 use crate::rounds::{by_turns, timed};
 use crate::site::{Site, spawn};
@@ -21,6 +20,8 @@ const VOLUME_FIELDS: &str = "lv_uuid,lv_name,vg_uuid,vg_name,lv_tags,lv_size,lv_
     seg_pe_ranges,pool_lv,origin";
 /// What `vgs` tells of a group's capacity.
 const GROUP_FIELDS: &str = "vg_uuid,vg_name,vg_extent_size,vg_extent_count,vg_free_count,vg_size,vg_free";
+/// How many volumes the group has.
+pub(crate) const VOLUMES: usize = 1000;
 /// How often the library's side runs in a round, at most: it is far quicker, and its samples shall not be fewer.
 const BURST: usize = 20;
 /// How often a piece of work is repeated to be counted.
@@ -31,7 +32,7 @@ pub(crate) fn run(report: &mut Report, budget: Duration) -> Result<()> {
     for count in [1, 4] {
         let disks = Disks::take(count)?;
         let site = Site::metadata_only(disks.paths.clone())?;
-        fleet::fill(&site, count)?;
+        rig::fleet::fill(|words| site.lvm(words), site.dir(), site.vg(), count, VOLUMES)?;
         let disks = if count == 1 { "1 disk".to_owned() } else { format!("{count} disks") };
         let mut lvs = site.command("lvm")?;
         lvs.args([
@@ -57,7 +58,7 @@ pub(crate) fn run(report: &mut Report, budget: Duration) -> Result<()> {
             GROUP_FIELDS,
             site.vg(),
         ]);
-        let listed = format!("list {} volumes on {disks}", fleet::VOLUMES);
+        let listed = format!("list {} volumes on {disks}", VOLUMES);
         compare(report, budget, &site, &format!("{listed}, first"), &mut lvs, Work::ListFirst)?;
         compare(report, budget, &site, &format!("{listed}, unchanged"), &mut lvs, Work::ListAgain)?;
         let capacity = format!("capacity of the group on {disks}, unchanged");

@@ -90,7 +90,7 @@ impl<'a> Library<'a> {
         for lv in vg.visible_lvs() {
             black_box((&lv.name, lv.uuid, &lv.tags, lv.extents()));
         }
-        ensure!(vg.lvs.len() == crate::fleet::VOLUMES, "{} volumes were read", vg.lvs.len());
+        ensure!(vg.lvs.len() == crate::reads::VOLUMES, "{} volumes were read", vg.lvs.len());
         Ok(())
     }
 

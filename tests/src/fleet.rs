@@ -1,33 +1,42 @@
 //! A group with many volumes, made with one command: its metadata are written as a text and restored from it.
 
 use std::fmt::Write as _;
+use std::path::Path;
 
 use anyhow::{Context, Result};
 
-use crate::site::Site;
-
-/// How many volumes the group has.
-pub(crate) const VOLUMES: usize = 1000;
-/// Extents of each.
+/// Extents of each volume.
 const EXTENTS: usize = 4;
 
-/// Fills the site's group with [`VOLUMES`] linear volumes, spread over its PVs and tagged as a driver would.
-pub(crate) fn fill(site: &Site, pvs: usize) -> Result<()> {
-    let file = site.dir().join("fleet.vg");
+/// Fills a group that is still without volumes with `count` linear ones, spread over its `pvs` PVs and tagged as a
+/// driver would. `lvm` runs LVM's command with the words given; the text is kept in `dir`.
+///
+/// # Errors
+///
+/// If LVM refuses the text, or a file cannot be written.
+pub fn fill<T>(
+    lvm: impl Fn(&[&str]) -> Result<T>,
+    dir: &Path,
+    vg: &str,
+    pvs: usize,
+    count: usize,
+) -> Result<()> {
+    let file = dir.join("fleet.vg");
     let name = file.to_str().context("the directory's name is no text")?;
-    site.lvm(&["vgcfgbackup", "-f", name, site.vg()])?;
+    lvm(&["vgcfgbackup", "-f", name, vg])?;
     let text = std::fs::read_to_string(&file).context("read the group's backup")?;
-    // The group's own section is the last one, and the group is still without volumes.
+    // The group's own section is the last one.
     let end = text.rfind('}').context("the group's backup has no end")?;
     let (head, tail) = text.split_at(end);
-    std::fs::write(&file, format!("{head}{}{tail}", volumes(pvs))).context("write the group's metadata")?;
-    site.lvm(&["vgcfgrestore", "-f", name, site.vg()])?;
+    std::fs::write(&file, format!("{head}{}{tail}", volumes(pvs, count)))
+        .context("write the group's metadata")?;
+    lvm(&["vgcfgrestore", "-f", name, vg])?;
     Ok(())
 }
 
-fn volumes(pvs: usize) -> String {
+fn volumes(pvs: usize, count: usize) -> String {
     let mut text = String::from("\n\tlogical_volumes {\n");
-    for index in 0..VOLUMES {
+    for index in 0..count {
         // A string takes any text.
         let _ = write!(
             text,
@@ -70,8 +79,8 @@ mod tests {
 
     #[test]
     fn every_volume_has_extents_of_its_own() {
-        let text = volumes(4);
-        assert_eq!(text.matches("segment1 {").count(), VOLUMES);
+        let text = volumes(4, 1000);
+        assert_eq!(text.matches("segment1 {").count(), 1000);
         assert!(text.contains("\"pv0\", 0\n") && text.contains("\"pv3\", 996\n"));
         assert!(uuid(999).parse::<lvm::Uuid>().is_ok());
     }
