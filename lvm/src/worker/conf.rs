@@ -272,6 +272,19 @@ mod tests {
         assert!(Conf::new(Vec::<PathBuf>::new()).text().unwrap().contains(r#"global_filter = [ "r|.*|" ]"#));
     }
 
+    /// LVM-11: every change would leave a file behind. LVM-27: a devices file would hide PVs, and its lock is kept.
+    #[test]
+    fn no_archive_grows_and_no_devices_file_hides_a_disk() {
+        let tree: crate::metadata::Section = Conf::new(["/dev/x"]).text().unwrap().parse().unwrap();
+        for (section, key) in [("backup", "archive"), ("devices", "use_devicesfile")] {
+            assert_eq!(
+                tree.section(section).and_then(|section| section.value(key)),
+                Some(&Value::Int(0)),
+                "{key}"
+            );
+        }
+    }
+
     #[test]
     fn a_path_that_would_add_a_setting_is_refused() {
         for bad in ["sdb", "/dev/a\nb", "/dev/\u{7f}"] {
