@@ -47,7 +47,8 @@ impl Backing {
     /// comes back, with the same data, and mostly with another number.
     ///
     /// There is no online way: the kernel reads the size of a backing device once, when it is registered, and has no attribute
-    /// to change it. Who wants to grow online puts the cache below a volume group, or a dm-linear window above it.
+    /// to change it. Tried on Linux 6.1.0-57 (Debian 12): the cached device kept its size when the loop device or the
+    /// device-mapper device below it grew, while it was open as well as after the last close. Who wants to grow online puts the cache below a volume group, or a dm-linear window above it.
     ///
     /// # Errors
     ///

@@ -88,7 +88,7 @@ pub struct Knobs {
     pub sequential_cutoff: Approximate,
     /// How much of the cache may be dirty.
     pub writeback_percent: Percent,
-    /// How fast is written out now, in bytes per second.
+    /// How fast is written out now, in bytes per second; nothing while it is paused.
     pub writeback_rate: Approximate,
     /// The slowest rate, per second.
     pub writeback_rate_minimum: Sectors,

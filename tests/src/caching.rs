@@ -116,9 +116,15 @@ impl Caching {
             .map(|disk| Ok(format_backing(disk.path(), &superblock, mode)?.uuid))
             .collect::<Result<_>>()?;
         let set = superblock.set.context("a cache device has a set")?;
-        let caching = Self { _clear: Clear, cache, backings, set, uuids };
+        let caching = Self::of(cache, backings, set, uuids);
         caching.register()?;
         Ok(caching)
+    }
+
+    /// What was formatted otherwise.
+    #[must_use]
+    pub fn of(cache: Disk, backings: Vec<Disk>, set: Uuid, uuids: Vec<Uuid>) -> Self {
+        Self { _clear: Clear, cache, backings, set, uuids }
     }
 
     /// Registers all disks, the cache first, and waits for the cached devices.

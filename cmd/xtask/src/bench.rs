@@ -38,7 +38,7 @@ pub struct Arguments {
     /// How long to measure each case, in seconds; changes get five times as much
     #[arg(long, default_value_t = 6)]
     seconds: u64,
-    /// Only this part: changes, fill or reads
+    /// Only this part: cache, changes, fill or reads
     #[arg(long)]
     only: Option<String>,
     /// Leave the machine out
@@ -124,7 +124,7 @@ fn joined(figures: &[Value]) -> Value {
     let all = |key: &str| -> Vec<&Value> {
         figures.iter().filter_map(|figures| figures.get(key)?.as_array()).flatten().collect()
     };
-    json!({"places": all("places"), "results": all("results"), "profile": all("profile")})
+    json!({"places": all("places"), "results": all("results"), "profile": all("profile"), "cache": all("cache")})
 }
 
 #[cfg(test)]
@@ -134,8 +134,8 @@ mod tests {
     #[test]
     fn the_figures_of_all_places_are_in_one_document() {
         let native = json!({"places": [1], "results": [2, 3], "profile": []});
-        let machine = json!({"places": [4], "results": [5], "profile": [6]});
-        let expected = json!({"places": [1, 4], "results": [2, 3, 5], "profile": [6]});
+        let machine = json!({"places": [4], "results": [5], "profile": [6], "cache": [7]});
+        let expected = json!({"places": [1, 4], "results": [2, 3, 5], "profile": [6], "cache": [7]});
         assert_eq!(joined(&[native, json!({}), machine]), expected);
     }
 }

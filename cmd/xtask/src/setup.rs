@@ -23,7 +23,7 @@ const fn need(package: &'static str, shown_by: &'static str) -> Need {
     Need { package, shown_by }
 }
 
-const NEEDS: [Need; 23] = [
+const NEEDS: [Need; 24] = [
     need("qemu-system-x86", "qemu-system-x86_64"),
     need("busybox-static", "/bin/busybox"),
     need("lvm2", "lvm"),
@@ -40,6 +40,8 @@ const NEEDS: [Need; 23] = [
     need("btrfs-progs", "mkfs.btrfs"),
     need("bcache-tools", "make-bcache"),
     need("gdisk", "sgdisk"),
+    // Measures what a cache is good for.
+    need("fio", "fio"),
     need("strace", "strace"),
     need("xz-utils", "xz"),
     need("zstd", "zstd"),

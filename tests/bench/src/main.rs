@@ -5,12 +5,14 @@
 //!
 //! ```text
 //!   main ── run ──┬─ reads ── fleet (1,000 volumes)      each case: ours and theirs by turns (rounds),
+//!                 ├─ cache (bcache with and without)
 //!                 ├─ fill                                then counted apart (count), so that counting
 //!                 └─ changes ── profile                  slows no measurement
 //!                      │
 //!   site: devices, configuration, the spawned command    work: what the library does, also in a traced process
 //! ```
 
+mod cache;
 mod changes;
 mod count;
 mod fill;
@@ -21,7 +23,7 @@ mod rounds;
 mod site;
 mod work;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -72,6 +74,7 @@ enum Command {
 /// A part of the comparisons.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum Part {
+    Cache,
     Changes,
     Fill,
     Reads,
@@ -101,7 +104,8 @@ fn run(place: String, json: Option<PathBuf>, budget: Duration, only: Option<Part
     if wanted(Part::Reads) {
         reads::run(&mut report, budget)?;
     }
-    if let Some(disk) = site::spare_disk_for_changes().filter(|_| only != Some(Part::Reads)) {
+    if let Some(disk) = site::spare_disk_for_changes().filter(|_| wanted(Part::Fill) || wanted(Part::Changes))
+    {
         let site = Site::live(vec![disk])?;
         fill::make_pool(&site)?;
         if wanted(Part::Fill) {
@@ -111,13 +115,16 @@ fn run(place: String, json: Option<PathBuf>, budget: Duration, only: Option<Part
             changes::run(&mut report, &site, budget)?;
         }
     }
+    if wanted(Part::Cache) && Path::new("/dev/mapper/control").exists() {
+        cache::run(&mut report, budget)?;
+    }
     if let Some(path) = json {
         report.write(&path)?;
     }
     Ok(())
 }
 
-fn labour(work: Work, site: &std::path::Path, times: u32) -> Result<()> {
+fn labour(work: Work, site: &Path, times: u32) -> Result<()> {
     let site = Site::load(site)?;
     let mut library = Library::start(&site)?;
     for nth in 0..times {

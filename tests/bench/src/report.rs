@@ -7,6 +7,7 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use serde::Serialize;
 
+use crate::cache::Benefit;
 use crate::count::Cost;
 use crate::profile::Split;
 use crate::rounds::Spread;
@@ -85,11 +86,12 @@ pub(crate) struct Report {
     places: Vec<Place>,
     results: Vec<Comparison>,
     profile: Vec<Split>,
+    cache: Vec<Benefit>,
 }
 
 impl Report {
     pub(crate) fn of(place: Place) -> Self {
-        Self { places: vec![place], results: Vec::new(), profile: Vec::new() }
+        Self { places: vec![place], results: Vec::new(), profile: Vec::new(), cache: Vec::new() }
     }
 
     /// Prints where this is and the head of the table.
@@ -128,6 +130,17 @@ impl Report {
         );
         let (name, against) = (name.to_owned(), against.to_owned());
         self.results.push(Comparison { name, place, against, ours, theirs, ratio });
+    }
+
+    /// What this place is called.
+    pub(crate) fn place(&self) -> &str {
+        self.places.first().map_or("", |place| &place.place)
+    }
+
+    /// Adds what a cache was good for, and prints it.
+    pub(crate) fn benefit(&mut self, benefit: Benefit) {
+        println!("{benefit}");
+        self.cache.push(benefit);
     }
 
     /// Adds where the time of one step goes, and prints it.
