@@ -36,7 +36,8 @@ mount --bind "$run" "$run"
 # The kernel writes blanks as \040, and printf wants a nought before all three digits.
 sed 's/\\\([0-7]\{3\}\)/\\0\1/g' /proc/self/mounts | while read -r _ at _; do
   at=$(printf '%b' "$at")
-  [ "$at" = "$run" ] || mount -o remount,bind,ro "$at"
+  # A mount whose place was deleted cannot be reached, and so needs no protection.
+  [ "$at" = "$run" ] || [ ! -e "$at" ] || mount -o remount,bind,ro "$at"
 done
 mount -t tmpfs -o mode=1777 tmpfs /dev/shm
 TMPDIR=/dev/shm "$@" || exit 1
