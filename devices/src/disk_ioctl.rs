@@ -15,6 +15,10 @@ const BLKSSZGET: Opcode = 0x1268;
 const BLKPG: Opcode = 0x1269;
 const BLKGETSIZE64: Opcode = ioctl::opcode::read::<usize>(0x12, 114);
 
+/// _IO(0x12, 127)
+#[cfg(feature = "erase")]
+const BLKZEROOUT: Opcode = 0x127f;
+
 /// `struct blkpg_partition` of linux/blkpg.h; start and length are bytes.
 #[repr(C)]
 struct BlkpgPartition {
@@ -116,4 +120,13 @@ pub(crate) fn logical_sector(disk: &File) -> Result<Bytes, Errno> {
     // SAFETY: as above.
     let size = unsafe { ioctl::ioctl(disk, request) }?;
     u64::try_from(size).map(Bytes::new).map_err(|_| Errno::RANGE)
+}
+
+/// Has zeroes written to a range of an open block device, by the disk itself where it can.
+#[cfg(feature = "erase")]
+pub(crate) fn zero_out(disk: &File, at: Bytes, size: Bytes) -> Result<(), Errno> {
+    // SAFETY: BLKZEROOUT reads two 64-bit integers from its argument and writes nothing there.
+    let request = unsafe { ioctl::Setter::<BLKZEROOUT, [u64; 2]>::new([at.get(), size.get()]) };
+    // SAFETY: as above; on a file that is no block device the kernel answers ENOTTY.
+    unsafe { ioctl::ioctl(disk, request) }
 }

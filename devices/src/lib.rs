@@ -32,6 +32,8 @@ pub mod discovery;
 mod disk_ioctl;
 #[cfg(feature = "eligibility")]
 pub mod eligibility;
+#[cfg(feature = "erase")]
+pub mod erase;
 mod error;
 mod failure;
 #[cfg(feature = "filesystem")]

@@ -150,6 +150,30 @@ fn every_signature(file: &File) -> Result<Vec<Signature>, BlkidErr> {
     Ok(found)
 }
 
+/// Wipes each superblock's magic bytes, as libblkid does it. Partition tables stay: their magic bytes cannot be asked
+/// for through the crate, and they lie at the ends of a device anyhow.
+#[cfg(feature = "erase")]
+pub(crate) fn wipe_superblocks(file: &File) -> Result<(), Error> {
+    // More than libblkid knows kinds, each at several places.
+    const LIMIT: usize = 1000;
+    let wiped = || -> Result<(), BlkidErr> {
+        let mut probe = prepared(file)?;
+        probe.enable_partitions(false)?;
+        for _ in 0..LIMIT {
+            if probe.do_probe()? != BlkidProbeRet::Success {
+                break;
+            }
+            probe.do_wipe(false)?;
+        }
+        Ok(())
+    };
+    wiped().map_err(|cause| {
+        Error::new(Kind::Other, "wipe signatures with libblkid")
+            .with_answer(cause.to_string())
+            .with_effect(crate::Effect::Unknown)
+    })
+}
+
 fn signature(probe: &BlkidProbe) -> Option<Signature> {
     // A value that is not there is an error to the library.
     let value = |name: &str| {

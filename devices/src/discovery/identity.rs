@@ -76,6 +76,11 @@ impl IdentityKey {
         &self.0
     }
 
+    #[cfg(all(test, feature = "erase"))]
+    pub(crate) fn of_text(text: &str) -> Self {
+        Self(text.to_owned())
+    }
+
     /// The key of a device; `None` when it says nothing of itself that lasts.
     pub(super) fn of(disk: &Disk) -> Option<Self> {
         let key = match &disk.kind {

@@ -34,6 +34,9 @@ pub(super) enum Access {
     Write,
     /// To look, and only if nobody holds the disk or one of its partitions.
     Alone,
+    /// To write, under the same condition.
+    #[cfg(feature = "erase")]
+    Claim,
 }
 
 impl DiskFile {
@@ -53,6 +56,16 @@ impl DiskFile {
     /// The same.
     pub fn open_to_write(path: &Path) -> Result<Self, Error> {
         Self::open(path, Access::Write)
+    }
+
+    /// Opens a disk to overwrite it. As long as this lives, nobody else can mount or hold it or a part of it.
+    ///
+    /// # Errors
+    ///
+    /// The same; [`Kind::InUse`] if somebody mounts or holds it or a part of it now.
+    #[cfg(feature = "erase")]
+    pub fn claim(path: &Path) -> Result<Self, Error> {
+        Self::open(path, Access::Claim)
     }
 
     /// Takes the image in a file for a disk with such sectors; a block device knows its own.
@@ -102,7 +115,7 @@ impl DiskFile {
         &self.path
     }
 
-    pub(super) fn file(&self) -> &File {
+    pub(crate) fn file(&self) -> &File {
         &self.file
     }
 }
@@ -117,11 +130,15 @@ fn open(path: &Path, access: Access, device: bool) -> io::Result<File> {
     if device {
         flags |= OFlags::DIRECT;
     }
-    if access == Access::Alone && device {
+    if !matches!(access, Access::Read | Access::Write) && device {
         flags |= OFlags::EXCL;
     }
     let flags = i32::try_from(flags.bits()).map_err(io::Error::other)?;
-    OpenOptions::new().read(true).write(access == Access::Write).custom_flags(flags).open(path)
+    OpenOptions::new()
+        .read(true)
+        .write(!matches!(access, Access::Read | Access::Alone))
+        .custom_flags(flags)
+        .open(path)
 }
 
 /// A buffer that begins where direct input and output wants it to.

@@ -128,6 +128,29 @@ pub(super) fn wait_for(disk: DeviceNumber, name: &str, partition: &Partition) ->
     }
 }
 
+/// The devices of a disk's partitions; none for an image.
+#[cfg(feature = "erase")]
+pub(crate) fn nodes(disk: &super::DiskFile) -> Result<Vec<PathBuf>, Error> {
+    let known = known(disk)?;
+    Ok(known.into_iter().map(|known| known.node).collect())
+}
+
+/// Has the kernel forget every partition of a disk.
+#[cfg(feature = "erase")]
+pub(crate) fn forget_all(disk: &super::DiskFile) -> Result<(), Error> {
+    for known in known(disk)? {
+        forget(disk.file(), &disk.path().display().to_string(), known.number)?;
+    }
+    Ok(())
+}
+
+#[cfg(feature = "erase")]
+fn known(disk: &super::DiskFile) -> Result<Vec<Known>, Error> {
+    let Some(number) = disk.number() else { return Ok(Vec::new()) };
+    partitions(number)
+        .map_err(|error| Error::system(format!("list the partitions of {}", disk.path().display()), error))
+}
+
 fn call(disk: &File, change: ioctl::PartitionChange, partition: &Partition) -> Result<(), Errno> {
     ioctl::change_partition(disk, change, partition.number.get(), partition.start, partition.size)
 }

@@ -44,6 +44,8 @@ pub use disk::Disk;
 pub use file::DiskFile;
 pub use header::Fault;
 pub use inspect::{Condition, Damage, Inspection, inspect};
+#[cfg(feature = "erase")]
+pub(crate) use kernel::{forget_all as forget_partitions, nodes as partition_nodes};
 pub use mbr::Mbr;
 pub use medium::Medium;
 pub use ours::{Owner, Ownership, State, TYPE, VolumeId};
@@ -355,7 +357,7 @@ fn write(medium: &mut dyn Medium, geometry: Geometry, lba: u64, bytes: &[u8]) ->
 }
 
 /// Zeroes both ends of a range.
-fn zero_ends(medium: &mut dyn Medium, start: Bytes, size: Bytes) -> std::io::Result<()> {
+pub(crate) fn zero_ends(medium: &mut dyn Medium, start: Bytes, size: Bytes) -> std::io::Result<()> {
     let zeroes = vec![0; 1 << 20];
     let (start, end) = (start.get(), start.get() + size.get());
     let head_end = end.min(start + HEAD.get());
