@@ -22,6 +22,7 @@
 //! ```
 
 mod blocks;
+mod cached;
 mod group;
 mod images;
 mod log;
@@ -30,6 +31,7 @@ mod record;
 mod replay;
 
 pub use blocks::{Acknowledged, BLOCK, Blocks, read_blocks};
+pub use cached::OfflineBcache;
 pub use group::{OfflineGroup, PoolMetadata};
 pub use images::{Images, same_content};
 pub use log::{Action, Durability, Entry, Log};

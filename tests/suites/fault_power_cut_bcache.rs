@@ -1,0 +1,257 @@
+//! Cuts of the power while a device is written to through bcache in writeback mode.
+//!
+//! The cache and the backing device are slices of one recorded device. At each flush and each write with FUA the journal
+//! and the tree are read as the kernel would, and every acknowledged block is looked up through them; at some points the
+//! kernel itself starts the set from copies. Without its cache the device stays away: nothing is forced.
+
+#![allow(clippy::unwrap_used, reason = "a suite is tests only: a panic is its way to fail")]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail, ensure};
+use bcache::{Backing, Bcache, Blank, CacheMode, NewBacking, NewCache, Outcome, State};
+use devices::{Bytes, Sectors};
+use rig::power_cut::{
+    Acknowledged, Action, BLOCK, Blocks, Images, OfflineBcache, Random, Recorder, Recording, Replay, Stops,
+    read_blocks,
+};
+use rig::{Disk, skip_unless_dm, skip_unless_installed, tool};
+
+const CACHE: usize = 0;
+const BACKING: usize = 1;
+const AREA: u64 = 0;
+const BLOCKS: usize = 256;
+/// How long the kernel may take to start a set; emulated machines are slow.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// From this mark on the device is there.
+const READY: &str = "ready";
+
+fn cannot_run() -> bool {
+    skip_unless_dm() || skip_unless_installed(&["dmsetup", "modprobe"])
+}
+
+/// How much is written, and how much of it is looked at.
+#[derive(Clone, Copy)]
+struct Extent {
+    syncs: usize,
+    started: usize,
+    losses: u64,
+    controls: usize,
+}
+
+/// Formats and starts a set on the slices, writes, and stops it.
+fn record(extent: Extent, seed: u64) -> Result<Recording> {
+    let recorder = Recorder::new(&[Bytes::mib(192), Bytes::mib(64)])?;
+    let cache = NewCache::new().bucket_size(Bytes::kib(64)).format(Blank::claim(recorder.slice(CACHE))?)?;
+    let new = NewBacking::new().in_set_of(&cache).mode(CacheMode::WriteBack);
+    new.format(Blank::claim(recorder.slice(BACKING))?)?;
+    let (backing, device) = started(&[recorder.slice(CACHE).into(), recorder.slice(BACKING).into()])?;
+    let written = write(&recorder, &backing, &device, extent, seed);
+    stop(&backing)?;
+    written?;
+    recorder.finish()
+}
+
+fn write(recorder: &Recorder, backing: &Backing, device: &Path, extent: Extent, seed: u64) -> Result<()> {
+    let name = device.file_name().context("name")?.to_string_lossy().into_owned();
+    // All goes through the cache; what is dirty is written back all the time, from the first second on.
+    for (knob, value) in [("sequential_cutoff", "0"), ("writeback_percent", "0"), ("writeback_delay", "1")] {
+        fs::write(format!("/sys/block/{name}/bcache/{knob}"), value).with_context(|| knob.to_owned())?;
+    }
+    ensure!(backing.status()?.mode == CacheMode::WriteBack);
+    recorder.flush()?;
+    recorder.mark(READY)?;
+    let mut blocks = Blocks::on(device, AREA, BLOCKS)?;
+    let mut random = Random::new(seed);
+    for _ in 0..extent.syncs {
+        let count = 1 + usize::try_from(random.below(4))?;
+        recorder.mark(&blocks.write_some(&mut random, count)?)?;
+    }
+    Ok(())
+}
+
+/// Registers the members of a set, whoever is quicker, and waits for the cached device.
+fn started(paths: &[PathBuf]) -> Result<(Backing, PathBuf)> {
+    for adopted in Bcache::new().adopt(paths, PATIENCE) {
+        match adopted.outcome {
+            Outcome::Running { backing, device } => return Ok((backing, device)),
+            Outcome::Cache(_) => {}
+            other => bail!("{}: {other:?}", adopted.path.display()),
+        }
+    }
+    bail!("no backing device")
+}
+
+/// Stops both; what is dirty stays on the cache.
+fn stop(backing: &Backing) -> Result<()> {
+    // udev, late with an event of the registration, would register them once more.
+    tool::run("udevadm", ["settle"])?;
+    let set = backing.set()?;
+    let _ = backing.stop()?;
+    if let Some(set) = set {
+        let _ = set.stop()?;
+    }
+    Ok(())
+}
+
+fn is_ready(marks: &[String]) -> bool {
+    marks.iter().any(|mark| mark == READY)
+}
+
+/// What the images hold, read as the kernel would read it; true if anything is on the cache alone.
+fn audit(images: &Images, marks: &[String]) -> Result<bool> {
+    if !is_ready(marks) {
+        return Ok(false);
+    }
+    let set = OfflineBcache::read(images, CACHE, BACKING)?;
+    let found = set.read_data(Bytes::new((BLOCKS * BLOCK) as u64))?;
+    Acknowledged::of(marks)?.check(AREA, &found)?;
+    Ok(set.dirty_keys > 0)
+}
+
+/// Has the kernel start copies, and reads everything.
+fn start(images: &Images, marks: &[String]) -> Result<()> {
+    let disks: Vec<Disk> = images.disks()?;
+    let paths: Vec<PathBuf> = disks.iter().map(|disk| disk.path().to_owned()).collect();
+    let (backing, device) = started(&paths)?;
+    let checked = read_blocks(&device, BLOCKS).and_then(|found| Acknowledged::of(marks)?.check(AREA, &found));
+    stop(&backing)?;
+    checked
+}
+
+/// Without its cache the device does not come up, and says that it is dirty; it is neither forced nor written to.
+fn refused_without_cache(images: &Images) -> Result<()> {
+    let disk = images.disk(BACKING)?;
+    let before = fs::read(disk.image())?;
+    let adopted = Bcache::new().adopt(&[disk.path()], Duration::from_secs(3));
+    let outcome = adopted.into_iter().next().context("no outcome")?.outcome;
+    let Outcome::Waiting { backing, state, .. } = outcome else { bail!("{outcome:?}") };
+    let device = backing.device()?;
+    stop(&backing)?;
+    ensure!(device.is_none(), "it came up as {device:?} without its cache");
+    ensure!(state == State::Dirty, "it says that it is {state:?}");
+    let offset = usize::try_from(16 * Sectors::SIZE)?;
+    ensure!(fs::read(disk.image())?[offset..] == before[offset..], "its data were written to");
+    Ok(())
+}
+
+#[derive(Debug, Default)]
+struct Seen {
+    points: usize,
+    dirty: usize,
+    losses: usize,
+    started: usize,
+    refused: usize,
+}
+
+fn look(recording: &Recording, extent: Extent, seed: u64) -> Result<Seen> {
+    let mut replay = Replay::new(recording, Stops::Durable)?;
+    let all = replay.points();
+    let every = all.div_ceil(extent.started.max(1)).max(1);
+    let mut seen = Seen::default();
+    while let Some(point) = replay.next_point()? {
+        let marks = replay.marks().to_vec();
+        if !is_ready(&marks) {
+            continue;
+        }
+        let told = |what: &str| format!("{what} of {all}: {point:?}, after {:?}", marks.last());
+        let dirty = audit(replay.images(), &marks).with_context(|| told("point"))?;
+        seen.points += 1;
+        seen.dirty += usize::from(dirty);
+        if seen.points % every == every / 2 {
+            start(replay.images(), &marks).with_context(|| told("started at point"))?;
+            seen.started += 1;
+            if dirty && seen.refused < 5 {
+                refused_without_cache(replay.images()).with_context(|| told("without cache at point"))?;
+                seen.refused += 1;
+            }
+        }
+        let losses = if point.durability.is_flush() && replay.open_writes() > 0 { extent.losses } else { 0 };
+        for choice in 0..losses {
+            let seed = seed ^ ((point.number as u64) << 8) ^ choice;
+            replay
+                .with_losses(seed, |_| true, |images| audit(images, &marks))
+                .with_context(|| told(&format!("losses {seed} at point")))?;
+            seen.losses += 1;
+        }
+    }
+    ensure!(seen.dirty > 0, "nothing was ever dirty: {seen:?}");
+    Ok(seen)
+}
+
+/// Leaves out one flush in the midst of the writing after the other, until the audit fails: with none of them missed it
+/// could not tell a flush from nothing. Tells how many it took.
+fn control(recording: &Recording, extent: Extent, seed: u64) -> Result<usize> {
+    let entries = recording.log()?.entries;
+    let ready =
+        entries.iter().position(|entry| entry.action == Action::Mark(READY.into())).context("never ready")?;
+    let flushes: Vec<usize> =
+        (ready..entries.len()).filter(|index| entries[*index].durability.is_flush()).collect();
+    for (number, flush) in flushes.iter().skip(flushes.len() / 2).take(extent.controls).enumerate() {
+        let log = recording.log()?.without_flush(*flush)?;
+        let mut replay = Replay::of(log, &recording.slices, Stops::Durable)?;
+        let mut looked = 0;
+        while let Some(point) = replay.next_point()? {
+            // The next flush makes up for the one that was left out.
+            if point.entry + 8 < *flush || looked > 16 {
+                continue;
+            }
+            looked += 1;
+            let marks = replay.marks().to_vec();
+            let lost = |replay: &mut Replay| {
+                let is_flush = point.durability.is_flush();
+                (0..4).any(|choice| {
+                    is_flush
+                        && replay
+                            .with_losses(seed ^ choice, |_| true, |images| audit(images, &marks))
+                            .is_err()
+                })
+            };
+            if audit(replay.images(), &marks).is_err() || lost(&mut replay) {
+                return Ok(number + 1);
+            }
+        }
+    }
+    bail!("none of the flushes that were left out was missed")
+}
+
+fn cuts(extent: Extent) -> Result<()> {
+    if cannot_run() {
+        return Ok(());
+    }
+    let seed = Random::seed();
+    let begun = Instant::now();
+    let recording = record(extent, seed)?;
+    let recorded = begun.elapsed().as_secs_f64();
+    let seen = look(&recording, extent, seed)?;
+    let Seen { points, dirty, losses, started, refused } = seen;
+    let left_out = control(&recording, extent, seed)?;
+    println!(
+        "FIGURES: {points} points audited ({dirty} dirty), {losses} with lost writes, {started} started, {refused} \
+         refused without their cache; left out {left_out} flushes until one was missed; {recorded:.0} s to record, \
+         {:.0} s in all",
+        begun.elapsed().as_secs_f64()
+    );
+    Ok(())
+}
+
+/// What continuous integration runs of this suite.
+mod smoke {
+    use super::*;
+
+    #[test]
+    fn a_cached_device_survives_a_cut_at_each_flush() -> Result<()> {
+        cuts(Extent { syncs: 40, started: 2, losses: 1, controls: 12 })
+    }
+}
+
+mod minutes_60 {
+    use super::*;
+
+    #[test]
+    fn a_cached_device_survives_cuts_at_thousands_of_points() -> Result<()> {
+        cuts(Extent { syncs: 1800, started: 100, losses: 1, controls: 12 })
+    }
+}
