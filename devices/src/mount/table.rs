@@ -256,9 +256,10 @@ mod tests {
     }
 
     #[test]
-    fn the_table_of_this_process_has_its_root() {
+    fn the_table_of_this_process_is_read() {
+        // Not the root: below another one, as of a container that was made by chroot, it need not be a mount.
         let table = MountTable::read().unwrap();
-        assert!(table.at(Path::new("/")).is_some());
+        assert!(table.at(Path::new("/proc")).is_some());
     }
 
     proptest! {

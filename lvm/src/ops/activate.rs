@@ -5,8 +5,9 @@ use super::{Change, Group};
 use crate::command::LvChange;
 use crate::dm::Dm;
 use crate::metadata::Lv;
+use crate::recover::Difference;
 use crate::worker::conf::Activation;
-use crate::{Error, Kind, LvName};
+use crate::{Effect, Error, Kind, LvName};
 
 /// How many volumes one command names: the library takes 64 words.
 const VOLUMES_AT_ONCE: usize = 50;
@@ -32,7 +33,32 @@ impl Group {
         let tried = format!("activate volume {}", self.calls(name));
         let seen = Seen::of(&self.lvm, self.uuid, Need::Any, &tried)?;
         let lv = seen.finished_lv(&self.lvm, name, &tried)?;
-        self.activate_one(&seen, lv, &tried)
+        let change = self.activate_one(&seen, lv, &tried)?;
+        if change.is_made() && (lv.as_thin().is_some() || lv.as_thin_pool().is_some()) {
+            self.catch_up(&tried)?;
+        }
+        Ok(change)
+    }
+
+    /// Has pools that are one transaction behind their metadata catch up. A power cut after LVM's commit and before the
+    /// pool's own leaves them so, which shows only once they are active, and LVM itself lets it be until the next
+    /// change of the pool.
+    fn catch_up(&self, tried: &str) -> Result<(), Error> {
+        let is_behind = |difference: &Difference| match difference {
+            Difference::Transaction { committed, live, .. } => live.checked_add(1) == Some(*committed),
+            _ => false,
+        };
+        if !self.lvm.differences(self.uuid)?.iter().any(is_behind) {
+            return Ok(());
+        }
+        let recovered = self.lvm.recover(self.uuid, self.label())?;
+        match self.lvm.differences(self.uuid)?.iter().find(|difference| is_behind(difference)) {
+            None => Ok(()),
+            Some(left) => Err(Error::new(Kind::Inconsistent, tried)
+                .with_effect(Effect::Done)
+                .with_answer(format!("{left}; {recovered}"))
+                .with_advice("`gabion doctor` tells what to do about the pool")),
+        }
     }
 
     pub(crate) fn activate_one(&self, seen: &Seen, lv: &Lv, tried: &str) -> Result<Change, Error> {
@@ -72,7 +98,8 @@ impl Group {
         let tried = format!("activate group {}", self.label());
         let seen = self.seen_for_activation(&tried)?;
         let wanted = |lv: &&Lv| !seen.is_unfinished(lv);
-        self.change_each(&seen, &LvChange::Activate, wanted, &tried)
+        let activated = self.change_each(&seen, &LvChange::Activate, wanted, &tried);
+        activated.and(self.catch_up(&tried))
     }
 
     /// Takes every volume of the group that is ours out of the kernel.
