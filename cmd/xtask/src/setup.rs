@@ -23,7 +23,7 @@ const fn need(package: &'static str, shown_by: &'static str) -> Need {
     Need { package, shown_by }
 }
 
-const NEEDS: [Need; 24] = [
+const NEEDS: [Need; 25] = [
     need("qemu-system-x86", "qemu-system-x86_64"),
     need("busybox-static", "/bin/busybox"),
     need("lvm2", "lvm"),
@@ -43,6 +43,8 @@ const NEEDS: [Need; 24] = [
     // Measures what a cache is good for.
     need("fio", "fio"),
     need("strace", "strace"),
+    // Ends what a test holds up; small Debians come without it.
+    need("procps", "pkill"),
     need("xz-utils", "xz"),
     need("zstd", "zstd"),
     // Looking at what is on a disk: libblkid, and libclang for its bindings, which are made while it is built.
