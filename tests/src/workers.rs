@@ -216,7 +216,9 @@ impl Bench {
     /// If the lock cannot be had.
     pub fn hold_lock(&self) -> Result<Held> {
         let lock = self.workers.path("lock/V_vg");
+        // Without a fork, the process that is known is the one that holds the lock.
         let mut child = Command::new("flock")
+            .arg("--no-fork")
             .arg(&lock)
             .args(["sh", "-c", "echo held; exec sleep 600"])
             .stdout(Stdio::piped())
@@ -252,8 +254,6 @@ pub struct Held(Child);
 
 impl Drop for Held {
     fn drop(&mut self) {
-        // flock waits for its child, and the lock is held by both.
-        let _ = Command::new("pkill").args(["-KILL", "-P", &self.0.id().to_string()]).status();
         let _ = self.0.kill();
         let _ = self.0.wait();
     }

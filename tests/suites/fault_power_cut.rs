@@ -353,8 +353,8 @@ fn cuts(extent: Extent) -> Result<()> {
     Ok(())
 }
 
-/// What continuous integration runs of this suite.
-mod smoke {
+/// A short life.
+mod minutes_5 {
     use super::*;
 
     #[test]

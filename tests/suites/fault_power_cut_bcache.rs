@@ -243,8 +243,8 @@ fn cuts(extent: Extent) -> Result<()> {
     Ok(())
 }
 
-/// What continuous integration runs of this suite.
-mod smoke {
+/// A short run.
+mod minutes_5 {
     use super::*;
 
     #[test]
