@@ -82,11 +82,15 @@ impl Records {
             return Err(Error::new(Kind::InvalidArgument, tried)
                 .with_answer(format!("it is {key}, and the consent is for {}", consent.0.as_str())));
         }
+        if self.is_wiped(&key)? {
+            return Ok(Change::Already(Vec::new()));
+        }
+        let mut claim = DiskFile::claim(&disk.path)?;
+        // Once more, now that nobody else can be wiping it: another process may have finished meanwhile.
         let noted = self.read(&key)?;
         if noted == Some(Noted::Finished) {
             return Ok(Change::Already(Vec::new()));
         }
-        let mut claim = DiskFile::claim(&disk.path)?;
         if claim.number() != Some(disk.number) {
             return Err(Error::new(Kind::Busy, tried).with_answer("its node is another device by now"));
         }
@@ -138,7 +142,8 @@ impl Records {
     /// Replaces a record as a whole, and returns when it is on the disk.
     fn write(&self, disk: &IdentityKey, text: &str) -> Result<(), Error> {
         let path = self.path(disk);
-        let new = self.directory.join(".new");
+        // A name of this disk alone, since other disks may be wiped at the same time. Names of records have no dot.
+        let new = path.with_extension("new");
         let replace = || -> io::Result<()> {
             let mut file = File::create(&new)?;
             file.write_all(text.as_bytes())?;
@@ -157,7 +162,9 @@ fn line(disk: &Path, wiped: &Wiped) -> String {
     let part = device.strip_prefix(disk.as_ref()).unwrap_or(&device);
     let at = wiped.signature.offset.map_or_else(String::new, |at| format!(" at byte {}", at.get()));
     let part = if part.is_empty() { String::new() } else { format!(" in partition {part}") };
-    format!("{}{at}{part}\n", wiped.signature.kind)
+    // A filesystem that was made again in the same place is another one.
+    let uuid = wiped.signature.uuid.as_deref().map_or_else(String::new, |uuid| format!(" with uuid {uuid}"));
+    format!("{}{at}{part}{uuid}\n", wiped.signature.kind)
 }
 
 #[cfg(test)]
@@ -180,5 +187,22 @@ mod tests {
             records.write(&key, bad).unwrap();
             assert_eq!(records.is_wiped(&key).unwrap_err().kind(), Kind::Inconsistent, "{bad:?}");
         }
+    }
+
+    #[test]
+    fn a_filesystem_made_again_in_the_same_place_is_not_the_one_of_the_record() {
+        let of = |uuid: &str| Wiped {
+            device: "/dev/sdb1".into(),
+            signature: crate::probe::Signature {
+                kind: "ext4".to_owned(),
+                usage: crate::probe::Usage::Filesystem,
+                label: None,
+                uuid: Some(uuid.to_owned()),
+                offset: Some(crate::Bytes::new(1080)),
+            },
+        };
+        let line_of = |uuid| line(Path::new("/dev/sdb"), &of(uuid));
+        assert_eq!(line_of("a"), "ext4 at byte 1080 in partition 1 with uuid a\n");
+        assert_ne!(line_of("a"), line_of("b"));
     }
 }

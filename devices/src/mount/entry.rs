@@ -124,6 +124,10 @@ impl Mount {
         if self.device.major != 0 {
             return Some(self.device);
         }
+        // Of others the source is free text, and looking it up may hang.
+        if self.fs_type != "btrfs" {
+            return None;
+        }
         let metadata = Path::new(&self.source).metadata().ok()?;
         metadata.file_type().is_block_device().then(|| DeviceNumber::from_rdev(metadata.rdev()))
     }

@@ -253,17 +253,32 @@ impl Target {
         }
     }
 
-    /// Removes the empty directory or the file that is there, once nothing is mounted on it. Nothing inside is ever
-    /// removed: a directory that is not empty is an error.
+    /// A file that a device is mounted on is made empty; one with content is somebody else's.
+    fn is_empty_file(&self) -> Result<(), Error> {
+        let there = self.open().map_err(|errno| self.failed("remove", errno))?;
+        let size = rustix::fs::fstat(&there).map_err(|errno| self.failed("remove", errno))?.st_size;
+        if size == 0 {
+            return Ok(());
+        }
+        Err(Error::new(Kind::Foreign, format!("remove {}", self.given.display()))
+            .with_answer(format!("the file holds {size} bytes"))
+            .with_advice("see what is inside: it was never part of the volume"))
+    }
+
+    /// Removes the empty directory or the empty file that is there, once nothing is mounted on it. Nothing inside is
+    /// ever removed: what is not empty is an error.
     ///
     /// # Errors
     ///
-    /// [`Kind::InUse`] when something is mounted there; [`Kind::Foreign`] for a directory with content.
+    /// [`Kind::InUse`] when something is mounted there; [`Kind::Foreign`] for a directory or a file with content.
     pub fn remove(&self) -> Result<Change, Error> {
         let flags = match self.present()? {
             Present::Nothing => return Ok(Change::Already(())),
             Present::Directory => AtFlags::REMOVEDIR,
-            Present::File => AtFlags::empty(),
+            Present::File => {
+                self.is_empty_file()?;
+                AtFlags::empty()
+            }
             Present::Mounted(_) => {
                 return Err(self.failed("remove", Errno::BUSY).with_answer("something is mounted there"));
             }
