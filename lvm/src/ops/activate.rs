@@ -3,9 +3,8 @@
 use super::seen::{Need, Seen};
 use super::{Change, Group};
 use crate::command::LvChange;
-use crate::dm::Dm;
+use crate::dm::{Dm, ThinPoolStatus};
 use crate::metadata::Lv;
-use crate::recover::Difference;
 use crate::worker::conf::Activation;
 use crate::{Effect, Error, Kind, LvName};
 
@@ -34,8 +33,9 @@ impl Group {
         let seen = Seen::of(&self.lvm, self.uuid, Need::Any, &tried)?;
         let lv = seen.finished_lv(&self.lvm, name, &tried)?;
         let change = self.activate_one(&seen, lv, &tried)?;
-        if change.is_made() && (lv.as_thin().is_some() || lv.as_thin_pool().is_some()) {
-            self.catch_up(&tried)?;
+        if change.is_made() {
+            let pool = lv.as_thin().map_or(Some(lv), |thin| seen.vg().lv(thin.pool.as_str()));
+            self.catch_up(&seen, pool.into_iter(), &tried)?;
         }
         Ok(change)
     }
@@ -43,16 +43,23 @@ impl Group {
     /// Has pools that are one transaction behind their metadata catch up. A power cut after LVM's commit and before the
     /// pool's own leaves them so, which shows only once they are active, and LVM itself lets it be until the next
     /// change of the pool.
-    fn catch_up(&self, tried: &str) -> Result<(), Error> {
-        let is_behind = |difference: &Difference| match difference {
-            Difference::Transaction { committed, live, .. } => live.checked_add(1) == Some(*committed),
-            _ => false,
-        };
-        if !self.lvm.differences(self.uuid)?.iter().any(is_behind) {
+    fn catch_up<'a>(
+        &self,
+        seen: &Seen,
+        pools: impl Iterator<Item = &'a Lv>,
+        tried: &str,
+    ) -> Result<(), Error> {
+        let dm = Dm::open()?;
+        // A look at the pools alone: comparing the group would read every table that it has.
+        let mut behind = false;
+        for pool in pools {
+            behind |= is_behind(&dm, seen, pool)?;
+        }
+        if !behind {
             return Ok(());
         }
         let recovered = self.lvm.recover(self.uuid, self.label())?;
-        match self.lvm.differences(self.uuid)?.iter().find(|difference| is_behind(difference)) {
+        match recovered.remaining.iter().find(|difference| difference.is_behind()) {
             None => Ok(()),
             Some(left) => Err(Error::new(Kind::Inconsistent, tried)
                 .with_effect(Effect::Done)
@@ -99,7 +106,7 @@ impl Group {
         let seen = self.seen_for_activation(&tried)?;
         let wanted = |lv: &&Lv| !seen.is_unfinished(lv);
         let activated = self.change_each(&seen, &LvChange::Activate, wanted, &tried);
-        activated.and(self.catch_up(&tried))
+        activated.and(self.catch_up(&seen, seen.vg().thin_pools(), &tried))
     }
 
     /// Takes every volume of the group that is ours out of the kernel.
@@ -159,6 +166,16 @@ impl Group {
             _ => Ok(()),
         }
     }
+}
+
+/// Whether the kernel's pool is one transaction behind its metadata.
+fn is_behind(dm: &Dm, seen: &Seen, pool: &Lv) -> Result<bool, Error> {
+    let Some(committed) = pool.as_thin_pool().map(|pool| pool.transaction_id) else { return Ok(false) };
+    let live = match dm.pool_status(&seen.vg().uuid, &pool.uuid)? {
+        Some(ThinPoolStatus::Working(live)) => live.transaction_id,
+        _ => return Ok(false),
+    };
+    Ok(live.checked_add(1) == Some(committed))
 }
 
 /// Whether the kernel has a device for the volume.

@@ -108,6 +108,14 @@ impl fmt::Display for Difference {
 }
 
 impl Difference {
+    /// Whether it is a pool that is one transaction behind, which loading its tables anew mends.
+    pub(crate) fn is_behind(&self) -> bool {
+        match self {
+            Self::Transaction { committed, live, .. } => live.checked_add(1) == Some(*committed),
+            _ => false,
+        }
+    }
+
     /// Whether commands on the group may do harm before this is in order. A thin pool that is out of step with the
     /// group is refused by itself, and the rest of the group goes on.
     #[must_use]

@@ -171,7 +171,7 @@ impl<'w> Order<'w> {
         let mut volumes: BTreeSet<&LvName> = BTreeSet::new();
         for (lv, difference) in differing {
             let mendable = match difference {
-                Difference::Transaction { committed, live, .. } => live.checked_add(1) == Some(*committed),
+                Difference::Transaction { .. } => difference.is_behind(),
                 _ => true,
             };
             let Some(lv) = vg.lv_by_uuid(*lv).filter(|_| mendable) else { continue };
