@@ -124,6 +124,30 @@ pub(crate) fn is_suspended(number: DeviceNumber) -> bool {
     state.is_ok_and(|state| state.first() == Some(&b'1'))
 }
 
+/// The number of the block device behind a path. A suspended one is refused, since whoever opens it would hang; `what`
+/// is what an error calls it.
+#[cfg(feature = "mount")]
+pub(crate) fn answering(
+    device: &Path,
+    what: &str,
+    tried: &impl Fn() -> String,
+) -> Result<DeviceNumber, crate::Error> {
+    use std::os::unix::fs::{FileTypeExt, MetadataExt};
+
+    let metadata = device.metadata().map_err(|cause| crate::Error::system(tried(), cause))?;
+    if !metadata.file_type().is_block_device() {
+        return Err(crate::Error::new(crate::Kind::InvalidArgument, tried())
+            .with_answer(format!("{what} is no block device")));
+    }
+    let number = DeviceNumber::from_rdev(metadata.rdev());
+    if is_suspended(number) {
+        return Err(crate::Error::new(crate::Kind::Busy, tried())
+            .with_answer("the device is suspended")
+            .with_advice("resume it first"));
+    }
+    Ok(number)
+}
+
 fn attribute(dir: &Path, name: &str) -> Option<String> {
     let text = std::fs::read_to_string(dir.join(name)).ok()?;
     Some(text.trim_end_matches('\n').to_owned())

@@ -2,6 +2,7 @@
 
 /// What an operation did to reach the state that was asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[must_use = "a repeated operation is no error, but it did not change anything"]
 pub enum Change<T = ()> {
     /// It changed something.
     Made(T),

@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use crate::run::LogRecord;
 
+pub use devices::Effect;
+
 /// Which space ran out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -96,17 +98,6 @@ impl Kind {
     }
 }
 
-/// What the failed operation left behind.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Effect {
-    /// Nothing changed.
-    None,
-    /// The change was made, although the caller gets an error.
-    Done,
-    /// It cannot be told yet; the group is quarantined until recovery has looked.
-    Unknown,
-}
-
 /// A failed operation on LVM: what was tried, on what, what the system answered, and what to do next.
 pub struct Error {
     inner: Box<Inner>,
@@ -191,7 +182,7 @@ impl Error {
         self.inner.kind
     }
 
-    /// What it left behind.
+    /// What it left behind; a group where that is unknown is quarantined until recovery has looked.
     #[must_use]
     pub fn effect(&self) -> Effect {
         self.inner.effect

@@ -2,6 +2,7 @@
 
 pub mod caching;
 pub mod disk;
+pub mod expect;
 pub mod faulty;
 pub mod filesystem;
 pub mod fixture;
@@ -18,6 +19,7 @@ pub mod tool;
 pub mod workers;
 
 pub use disk::{Disk, skip_unless_dm, skip_unless_loop, virtual_disks};
+pub use expect::{eventually, kind};
 pub use faulty::Faulty;
 pub use filesystem::Mounted;
 pub use handle::{Handle, device_paths};

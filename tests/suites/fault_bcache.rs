@@ -4,8 +4,7 @@
 
 use std::ops::ControlFlow;
 use std::path::Path;
-use std::thread::sleep;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use bcache::{
     Bcache, Blank, CacheMode, DetachPhase, Kind, Knob, NewBacking, Outcome, Registered, State, Superblock,
@@ -13,10 +12,12 @@ use bcache::{
 };
 use devices::Bytes;
 use rig::caching::{
-    BACKING, CACHE, Caching, Clear, check, fill, format_backing, format_cache, make_under_udevd,
+    BACKING, CACHE, Caching, Clear, check, fill, format_backing, format_cache, go_on, make_under_udevd,
     register_backing, register_cache, skip_unless_bcache,
 };
-use rig::{Disk, tool};
+use rig::{Disk, eventually, tool};
+
+const PATIENCE: Duration = Duration::from_secs(20);
 
 /// udevd, held back as long as this exists: what is registered meanwhile is registered by nobody else.
 struct UdevHeld;
@@ -36,18 +37,6 @@ impl Drop for UdevHeld {
 
 fn settle() {
     tool::run("udevadm", ["settle"]).unwrap();
-}
-
-fn go_on<T>(_: T) -> ControlFlow<()> {
-    ControlFlow::Continue(())
-}
-
-fn eventually(what: &str, mut is: impl FnMut() -> bool) {
-    let start = Instant::now();
-    while !is() {
-        assert!(start.elapsed() < Duration::from_secs(20), "not within 20 s: {what}");
-        sleep(Duration::from_millis(20));
-    }
 }
 
 fn superblock(path: &Path) -> Superblock {
@@ -100,7 +89,7 @@ fn registration_ends_well_whether_udev_or_we_come_first() {
     settle();
     assert!(!Bcache::new().register(cache.path()).unwrap().is_made());
     let registered = register_backing(backing.path()).unwrap();
-    eventually("the cached device runs", || registered.device().unwrap().is_some());
+    eventually("the cached device runs", PATIENCE, || registered.device().unwrap().is_some());
     let _ = registered.stop().unwrap();
     let _ = register_cache(cache.path()).unwrap().stop().unwrap();
     // And now udev alone, at what looks to it like a new device.
@@ -108,7 +97,7 @@ fn registration_ends_well_whether_udev_or_we_come_first() {
         tool::run("udevadm", ["trigger", "--settle", "--action=change", disk.path().to_str().unwrap()])
             .unwrap();
     }
-    eventually("udev registers both", || Bcache::new().backing(registered.uuid()).is_ok());
+    eventually("udev registers both", PATIENCE, || Bcache::new().backing(registered.uuid()).is_ok());
     for disk in [&cache, &backing] {
         assert!(!Bcache::new().register(disk.path()).unwrap().is_made());
     }
@@ -222,7 +211,7 @@ fn a_waiting_device_starts_by_itself_when_its_cache_comes() {
     let backing = register_backing(caching.backings[0].path()).unwrap();
     assert_eq!((backing.status().unwrap().state, backing.device().unwrap()), (State::Clean, None));
     let _ = register_cache(caching.cache.path()).unwrap();
-    eventually("the cached device runs", || backing.device().unwrap().is_some());
+    eventually("the cached device runs", PATIENCE, || backing.device().unwrap().is_some());
 }
 
 #[test]
@@ -243,7 +232,7 @@ fn a_clean_device_goes_on_with_another_cache_or_with_none() {
     assert_eq!(first.loss().unwrap(), None);
     assert!(first.replace_cache(&new_set, go_on).unwrap().is_made());
     assert!(!first.replace_cache(&new_set, go_on).unwrap().is_made());
-    eventually("it runs under the new cache", || first.device().unwrap().is_some());
+    eventually("it runs under the new cache", PATIENCE, || first.device().unwrap().is_some());
     check(&caching.device(0).unwrap(), 0, 4, 4).unwrap();
     let second = register_backing(caching.backings[1].path()).unwrap();
     assert!(second.run_without_cache().unwrap().is_made());
@@ -347,7 +336,7 @@ fn an_old_filesystem_does_not_come_back_on_a_new_cached_device() {
     let disk = Disk::new(Bytes::mib(400)).unwrap();
     let first = NewBacking::new().format(Blank::claim(disk.path()).unwrap()).unwrap();
     let backing = register_backing(disk.path()).unwrap();
-    eventually("it runs", || backing.device().unwrap().is_some_and(|device| device.exists()));
+    eventually("it runs", PATIENCE, || backing.device().unwrap().is_some_and(|device| device.exists()));
     rig::filesystem::format("xfs", &backing.device().unwrap().unwrap()).unwrap();
     settle();
     let _ = backing.stop().unwrap();
@@ -358,7 +347,7 @@ fn an_old_filesystem_does_not_come_back_on_a_new_cached_device() {
     let second = NewBacking::new().format(blank).unwrap();
     let backing = register_backing(disk.path()).unwrap();
     assert_eq!(backing.uuid(), second.uuid);
-    eventually("it runs", || backing.device().unwrap().is_some_and(|device| device.exists()));
+    eventually("it runs", PATIENCE, || backing.device().unwrap().is_some_and(|device| device.exists()));
     let device = backing.device().unwrap().unwrap();
     assert_eq!(rig::filesystem::signatures(&device).unwrap(), Vec::<String>::new());
     rig::filesystem::format("ext4", &device).unwrap();

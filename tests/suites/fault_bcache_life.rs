@@ -2,11 +2,9 @@
 
 #![allow(clippy::unwrap_used, reason = "a suite is tests only: a panic is its way to fail")]
 
-use std::ops::ControlFlow;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
-use std::thread::sleep;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use bcache::{
     Bcache, CacheMode, Kind, Knob, OnError, Percent, ReadaheadPolicy, Replacement, SetKnob, StopPolicy,
@@ -14,22 +12,12 @@ use bcache::{
 };
 use devices::{Bytes, Sectors};
 use rig::caching::{
-    CACHE, Caching, Clear, check, fill, format_backing, format_cache, register_backing, register_cache,
-    skip_unless_bcache,
+    CACHE, Caching, Clear, check, fill, format_backing, format_cache, go_on, register_backing,
+    register_cache, skip_unless_bcache,
 };
-use rig::{Disk, Faulty, skip_unless_dm, tool};
+use rig::{Disk, Faulty, eventually, skip_unless_dm, tool};
 
-fn go_on<T>(_: T) -> ControlFlow<()> {
-    ControlFlow::Continue(())
-}
-
-fn eventually(what: &str, mut is: impl FnMut() -> bool) {
-    let start = Instant::now();
-    while !is() {
-        assert!(start.elapsed() < Duration::from_secs(20), "not within 20 s: {what}");
-        sleep(Duration::from_millis(20));
-    }
-}
+const PATIENCE: Duration = Duration::from_secs(20);
 
 /// The finding that `Backing::grow_offline` stands on. Should a kernel grow the cached device by itself one day, this fails.
 fn grows_only_offline(caching: &Caching, grow: impl FnOnce()) {
@@ -63,7 +51,7 @@ fn grows_only_offline(caching: &Caching, grow: impl FnOnce()) {
     let change = backing.grow_offline().unwrap();
     assert!(change.is_made());
     let after = caching.backing(0).unwrap();
-    eventually("the cached device is back", || after.device().unwrap().is_some());
+    eventually("the cached device is back", PATIENCE, || after.device().unwrap().is_some());
     assert_eq!(after.room().unwrap().present, Some(room.possible));
     check(&caching.device(0).unwrap(), 0, 1, 4).unwrap();
 }
@@ -188,7 +176,7 @@ fn a_cache_counts_what_it_was_good_for() {
     check(&device, 0, 1, 8).unwrap();
     check(&device, 0, 1, 8).unwrap();
     // The kernel adds up what it counted every few seconds.
-    eventually("the hits are counted", || backing.statistics(Window::Total).unwrap().hits > 0);
+    eventually("the hits are counted", PATIENCE, || backing.statistics(Window::Total).unwrap().hits > 0);
     let statistics = backing.statistics(Window::Total).unwrap();
     assert!(
         statistics.hit_ratio.get() > 50 && statistics.bypassed.at_most() < Bytes::mib(8),
@@ -228,7 +216,7 @@ fn a_clean_device_survives_the_death_of_its_cache_and_gets_a_new_one() {
     fill(&device, 1, 4).unwrap();
     faulty.fail().unwrap();
     // Whatever the cache answers, the device's content is right, and at some point the kernel gives the cache up.
-    eventually("the set is given up", || {
+    eventually("the set is given up", PATIENCE, || {
         let _ = fill(&device, 2, 4);
         caching.set().is_err()
     });
@@ -238,7 +226,7 @@ fn a_clean_device_survives_the_death_of_its_cache_and_gets_a_new_one() {
     format_cache(new.path()).unwrap();
     let new_set = register_cache(new.path()).unwrap();
     let backing = caching.backing(0).unwrap();
-    eventually("nothing of the old set is left", || backing.set().unwrap().is_none());
+    eventually("nothing of the old set is left", PATIENCE, || backing.set().unwrap().is_none());
     assert!(backing.replace_cache(&new_set, go_on).unwrap().is_made());
     check(&device, 0, 2, 4).unwrap();
     drop(caching);

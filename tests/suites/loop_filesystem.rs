@@ -12,7 +12,7 @@ use devices::filesystem::{
 };
 use devices::mount::{MountOptions, Target, WhenBusy, mount, unmount};
 use devices::{Bytes, Effect, Error, Kind};
-use rig::{Disk, skip_unless_installed, skip_unless_loop, tool};
+use rig::{Disk, kind, skip_unless_installed, skip_unless_loop, tool};
 
 const PATIENCE: Duration = Duration::from_secs(5);
 
@@ -44,16 +44,6 @@ fn skip() -> bool {
     skip_unless_loop() || skip_unless_installed(&["mkfs.ext4", "mkfs.xfs", "mkfs.btrfs"])
 }
 
-fn kind<T: std::fmt::Debug>(result: Result<T, Error>) -> Result<Kind> {
-    match result {
-        Ok(value) => anyhow::bail!("it should have failed, and gave {value:?}"),
-        Err(error) => {
-            println!("{error}");
-            Ok(error.kind())
-        }
-    }
-}
-
 /// What `blkid` says of a device, by name.
 fn blkid(device: &Path) -> Result<BTreeMap<String, String>> {
     let text = tool::run("blkid", ["-p", "-u", "filesystem", "-o", "export", &device.display().to_string()])?;
@@ -83,10 +73,10 @@ fn use_once(fs: FsType, device: &Path, body: impl FnOnce(&Path) -> Result<()>) -
     let directory = tempfile::tempdir()?;
     let path = directory.path().join("mnt");
     let target = Target::below(directory.path(), &path)?;
-    target.make_directory()?;
-    mount(device, fs.as_str(), &MountOptions::new(), &target)?;
+    let _ = target.make_directory()?;
+    let _ = mount(device, fs.as_str(), &MountOptions::new(), &target)?;
     let result = body(&path);
-    unmount(&target, WhenBusy::Refuse, PATIENCE)?;
+    let _ = unmount(&target, WhenBusy::Refuse, PATIENCE)?;
     result
 }
 
@@ -250,7 +240,7 @@ fn a_broken_superblock_is_never_taken_for_a_new_device() -> Result<()> {
     let device = disk.path().display().to_string();
     let format = Format::new(FsType::Ext4, Uuid::new_v4());
     let mut book = Book::new();
-    ensure_made(disk.path(), &format, &mut book)?;
+    let _ = ensure_made(disk.path(), &format, &mut book)?;
     use_once(FsType::Ext4, disk.path(), |path| Ok(fs::write(path.join("file"), "content")?))?;
     write_at(disk.path(), 1024, &[0; 1024])?;
     ensure!(detect(disk.path())?.is_none());
@@ -279,7 +269,7 @@ fn bytes_that_look_like_an_arrays_do_not_hide_a_filesystem() -> Result<()> {
         let disk = Disk::new(Bytes::mib(320))?;
         let format = Format::new(fs, Uuid::new_v4());
         let mut book = Book::new();
-        ensure_made(disk.path(), &format, &mut book)?;
+        let _ = ensure_made(disk.path(), &format, &mut book)?;
         write_at(disk.path(), (320 << 20) - 512, b"JM")?;
         ensure!(detect(disk.path())?.map(|found| found.uuid) == Some(format.uuid()));
         ensure!(!ensure_made(disk.path(), &format, &mut book)?.is_made());
@@ -298,7 +288,7 @@ fn another_type_is_refused_and_user_options_reach_the_filesystem() -> Result<()>
     let mut book = Book::new();
     let options = MakeOptions::parse(FsType::Ext4, ["-m 3", "-O ^huge_file,quota,project", "-E stride=16"])?;
     let format = Format::new(FsType::Ext4, Uuid::new_v4()).with_options(options);
-    ensure_made(disk.path(), &format, &mut book)?;
+    let _ = ensure_made(disk.path(), &format, &mut book)?;
     // CSI-13.
     ensure!(
         kind(ensure_made(disk.path(), &Format::new(FsType::Xfs, Uuid::new_v4()), &mut book))?
@@ -323,7 +313,7 @@ fn another_type_is_refused_and_user_options_reach_the_filesystem() -> Result<()>
     let disk = Disk::new(Bytes::mib(320))?;
     let options = MakeOptions::parse(FsType::Xfs, ["-i size=1024", "-m rmapbt=1", "-K"])?;
     let format = Format::new(FsType::Xfs, Uuid::new_v4()).with_options(options);
-    ensure_made(disk.path(), &format, &mut Book::new())?;
+    let _ = ensure_made(disk.path(), &format, &mut Book::new())?;
     let told = tool::run("xfs_info", [disk.path()])?;
     ensure!(told.contains("isize=1024") && told.contains("rmapbt=1") && told.contains("nrext64=0"), "{told}");
     let bad = Format::new(FsType::Ext4, Uuid::new_v4())

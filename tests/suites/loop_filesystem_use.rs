@@ -14,24 +14,14 @@ use devices::filesystem::{
     set_uuid, thaw, trim, usage,
 };
 use devices::mount::{MountOptions, Target, WhenBusy, mount, unmount};
-use devices::{Bytes, Error, Kind};
-use rig::{Disk, skip_unless_installed, skip_unless_loop, tool};
+use devices::{Bytes, Kind};
+use rig::{Disk, kind, skip_unless_installed, skip_unless_loop, tool};
 use tempfile::TempDir;
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
 fn skip() -> bool {
     skip_unless_loop() || skip_unless_installed(&["mkfs.ext4", "mkfs.xfs", "mkfs.btrfs"])
-}
-
-fn kind<T: std::fmt::Debug>(result: Result<T, Error>) -> Result<Kind> {
-    match result {
-        Ok(value) => anyhow::bail!("it should have failed, and gave {value:?}"),
-        Err(error) => {
-            println!("{error}");
-            Ok(error.kind())
-        }
-    }
 }
 
 fn made(fs: FsType, size: Bytes) -> Result<Disk> {
@@ -50,8 +40,8 @@ impl Mounted {
     fn new(fs: FsType, device: &Path, options: &[&str]) -> Result<Self> {
         let directory = tempfile::Builder::new().prefix("gabion-use ").tempdir()?;
         let target = Target::below(directory.path(), &directory.path().join("mnt"))?;
-        target.make_directory()?;
-        mount(device, fs.as_str(), &MountOptions::parse(options)?, &target)?;
+        let _ = target.make_directory()?;
+        let _ = mount(device, fs.as_str(), &MountOptions::parse(options)?, &target)?;
         Ok(Self { directory, target })
     }
 
@@ -60,7 +50,7 @@ impl Mounted {
     }
 
     fn end(self) -> Result<()> {
-        unmount(&self.target, WhenBusy::Refuse, PATIENCE)?;
+        let _ = unmount(&self.target, WhenBusy::Refuse, PATIENCE)?;
         Ok(())
     }
 }

@@ -7,12 +7,13 @@ use std::ops::Deref;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
-use std::thread::sleep;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rig::disk::virtual_disks;
-use rig::{Mounted, filesystem, tool};
+use rig::{Mounted, eventually, filesystem, tool};
 use serde_json::Value;
+
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The place of the first SCSI disk among the spare ones; SCSI disks can be pulled out.
 const SCSI: usize = 6;
@@ -89,14 +90,6 @@ fn listed(list: &str, name: &str) -> Value {
     let document = done(&[list]);
     let found = document[list].as_array().unwrap().iter().find(|entry| entry["name"] == name);
     found.unwrap_or_else(|| panic!("{name} is not in {document}")).clone()
-}
-
-fn eventually(what: &str, mut is: impl FnMut() -> bool) {
-    let start = Instant::now();
-    while !is() {
-        assert!(start.elapsed() < Duration::from_secs(60), "not within 60 s: {what}");
-        sleep(Duration::from_millis(200));
-    }
 }
 
 /// The device of a volume.
@@ -354,7 +347,7 @@ fn a_pulled_disk_degrades_its_mirror_and_comes_back_into_step() {
     filesystem::format("ext4", &device("cli/mirror")).unwrap();
     let mounted = Mounted::new("ext4", &device("cli/mirror")).unwrap();
     println!("\nRIG: unplug {SCSI}");
-    eventually("the disk is gone", || !Path::new(&disks[SCSI]).exists());
+    eventually("the disk is gone", PATIENCE, || !Path::new(&disks[SCSI]).exists());
     fs::write(mounted.path().join("file"), "written to one leg").unwrap();
     tool::run("sync", ["--file-system", &mounted.path().display().to_string()]).unwrap();
     let (findings, code) = doctor();
@@ -368,7 +361,7 @@ fn a_pulled_disk_degrades_its_mirror_and_comes_back_into_step() {
     assert_eq!(listed("pools", "cli")["state"], "partial");
     refused(8, &["volume", "create", "cli/new", "--size", "64MiB"]);
     println!("\nRIG: plug {SCSI}");
-    eventually("the disk is back", || listed("pools", "cli")["state"] == "ok");
+    eventually("the disk is back", PATIENCE, || listed("pools", "cli")["state"] == "ok");
     done(&["volume", "deactivate", "cli/plain"]);
     done(&["group", "restore", "cli", "--wait"]);
     assert_eq!(listed("volumes", "cli/mirror")["state"], "active");

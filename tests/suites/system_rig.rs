@@ -8,9 +8,12 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::thread::sleep;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rig::disk::virtual_disks;
+use rig::eventually;
+
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// The place of the first SCSI disk among the spare ones.
 const SCSI: usize = 6;
@@ -31,14 +34,6 @@ fn tool(program: &str, arguments: &[&str]) -> String {
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{program} {arguments:?}: {}: {text}{said}", output.status);
     text
-}
-
-fn eventually(what: &str, mut is: impl FnMut() -> bool) {
-    let start = Instant::now();
-    while !is() {
-        assert!(start.elapsed() < Duration::from_secs(30), "not within 30 s: {what}");
-        sleep(Duration::from_millis(50));
-    }
 }
 
 /// Says on a line of its own what the host shall do with the machine.
@@ -140,7 +135,7 @@ fn udev_links_the_volumes_that_lvm_makes_and_settles_its_cookies() {
         !tool("udevadm", &["info", "--query=property", "--property=DM_LV_NAME", "/dev/rig/one"]).is_empty()
     );
     tool("mkfs.ext4", &["-q", "/dev/rig/one"]);
-    eventually("udev knows the file system", || Path::new("/dev/disk/by-uuid").exists());
+    eventually("udev knows the file system", PATIENCE, || Path::new("/dev/disk/by-uuid").exists());
     tool("vgremove", &["-y", "rig"]);
     assert!(!Path::new("/dev/rig/one").exists());
 }
@@ -152,9 +147,9 @@ fn a_pulled_disk_vanishes_and_comes_back_with_its_content() {
     fs::write(disk, "here").unwrap();
     tool("blockdev", &["--flushbufs", disk.to_str().unwrap()]);
     ask_host(&format!("unplug {SCSI}"));
-    eventually("the disk is gone", || !disk.exists());
+    eventually("the disk is gone", PATIENCE, || !disk.exists());
     ask_host(&format!("plug {SCSI}"));
-    eventually("the disk is back", || serial_exists("rig-06"));
+    eventually("the disk is back", PATIENCE, || serial_exists("rig-06"));
     let mut content = [0; 4];
     File::open(by_serial("rig-06")).unwrap().read_exact(&mut content).unwrap();
     assert_eq!(&content, b"here");
@@ -166,9 +161,9 @@ fn a_disk_can_come_back_with_a_sector_that_cannot_be_read() {
         return;
     }
     ask_host(&format!("unplug {SCSI}"));
-    eventually("the disk is gone", || !serial_exists("rig-06"));
+    eventually("the disk is gone", PATIENCE, || !serial_exists("rig-06"));
     ask_host(&format!("plug {SCSI} 2048"));
-    eventually("the disk is back", || serial_exists("rig-06"));
+    eventually("the disk is back", PATIENCE, || serial_exists("rig-06"));
     let disk = File::open(by_serial("rig-06")).unwrap();
     let mut sectors = [0; 4096];
     disk.read_exact_at(&mut sectors, 4 << 20).unwrap();

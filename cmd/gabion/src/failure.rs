@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use devices::Effect;
 use serde::Serialize;
 
 use crate::exit::Exit;
@@ -113,18 +114,14 @@ fn causes_of(error: &anyhow::Error) -> Vec<String> {
 fn report(error: &anyhow::Error) -> Report {
     let (library, device) = (library_error(error), device_error(error));
     let kind = library.map(|error| error.kind().as_word());
-    let effect = library.map(|error| match error.effect() {
-        lvm::Effect::None => "none",
-        lvm::Effect::Done => "done",
-        lvm::Effect::Unknown => "unknown",
-    });
+    let effect = library.map(lvm::Error::effect).or(device.map(devices::Error::effect));
     let tried = library.map(lvm::Error::tried).or(device.map(devices::Error::tried));
     let answer = library.and_then(lvm::Error::answer).or(device.and_then(devices::Error::answer));
     let advice = library.and_then(lvm::Error::advice).or(device.and_then(devices::Error::advice));
     Report {
         code: exit_of(error) as u8,
         kind: kind.or(device.map(|error| error.kind().as_word())).unwrap_or("other"),
-        effect: effect.or(device.map(|error| error.effect().as_word())).unwrap_or("none"),
+        effect: effect.unwrap_or(Effect::None).as_word(),
         message: error.to_string(),
         tried: tried.map(str::to_owned),
         answer: answer.map(str::to_owned),

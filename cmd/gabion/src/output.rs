@@ -68,15 +68,7 @@ impl<'a> Output<'a> {
         body: &T,
         for_people: impl FnOnce(&T, Units) -> String,
     ) -> Result<()> {
-        let document = Document { schema: SCHEMA, body };
-        let text = match self.format {
-            Format::Table => for_people(body, self.units),
-            Format::Json => {
-                serde_json::to_string_pretty(&document).context("could not write the result as JSON")? + "\n"
-            }
-            Format::Yaml => yaml(&document)?,
-        };
-        self.write(text.as_bytes())
+        self.write_as(body, for_people, |document| serde_json::to_string_pretty(document), "")
     }
 
     /// Writes one result of several: as a line, or as a YAML document of its own.
@@ -85,13 +77,21 @@ impl<'a> Output<'a> {
         body: &T,
         for_people: impl FnOnce(&T, Units) -> String,
     ) -> Result<()> {
+        self.write_as(body, for_people, |document| serde_json::to_string(document), "---\n")
+    }
+
+    fn write_as<T: Serialize>(
+        &mut self,
+        body: &T,
+        for_people: impl FnOnce(&T, Units) -> String,
+        json: impl FnOnce(&Document<'_, T>) -> serde_json::Result<String>,
+        before_yaml: &str,
+    ) -> Result<()> {
         let document = Document { schema: SCHEMA, body };
         let text = match self.format {
             Format::Table => for_people(body, self.units),
-            Format::Json => {
-                serde_json::to_string(&document).context("could not write the result as JSON")? + "\n"
-            }
-            Format::Yaml => format!("---\n{}", yaml(&document)?),
+            Format::Json => json(&document).context("could not write the result as JSON")? + "\n",
+            Format::Yaml => format!("{before_yaml}{}", yaml(&document)?),
         };
         self.write(text.as_bytes())
     }

@@ -11,6 +11,7 @@ use rustix::io::Errno;
 use uuid::Uuid;
 
 use super::FsType;
+use crate::block::answering;
 use crate::mount::MountTable;
 use crate::probe::{Probed, Signature, probe};
 use crate::{Bytes, DeviceNumber, Error, Kind};
@@ -40,7 +41,7 @@ pub struct Found {
 /// [`Kind::Busy`] for a suspended device; [`Kind::Io`] when it cannot be read: that is never "nothing found".
 pub fn detect(device: &Path) -> Result<Option<Found>, Error> {
     let tried = || format!("look for a filesystem on {}", device.display());
-    number_of(device, &tried)?;
+    answering(device, "it", &tried)?;
     let file = open(device, OFlags::empty(), Write::No).map_err(|cause| Error::system(tried(), cause))?;
     Ok(signatures(probe(&file)?).into_iter().find_map(|signature| filesystem(&signature)))
 }
@@ -139,7 +140,7 @@ impl Claim {
     pub(super) fn new(device: &Path) -> Result<Self, Error> {
         let tried = || format!("claim {}", device.display());
         let failed = |cause: std::io::Error| Error::system(tried(), cause);
-        let number = number_of(device, &tried)?;
+        let number = answering(device, "it", &tried)?;
         let deadline = Instant::now() + PATIENCE;
         let mut file = loop {
             match open(device, OFlags::EXCL, Write::Yes) {
@@ -199,21 +200,6 @@ enum Write {
 fn open(device: &Path, flags: OFlags, write: Write) -> std::io::Result<File> {
     let flags = i32::try_from((flags | OFlags::NONBLOCK | OFlags::CLOEXEC).bits()).unwrap_or_default();
     OpenOptions::new().read(true).write(write == Write::Yes).custom_flags(flags).open(device)
-}
-
-/// The number of a device that may be opened: a suspended one never is, for the thread would hang.
-pub(super) fn number_of(device: &Path, tried: &impl Fn() -> String) -> Result<DeviceNumber, Error> {
-    let metadata = device.metadata().map_err(|cause| Error::system(tried(), cause))?;
-    if !metadata.file_type().is_block_device() {
-        return Err(Error::new(Kind::InvalidArgument, tried()).with_answer("it is no block device"));
-    }
-    let number = DeviceNumber::from_rdev(metadata.rdev());
-    if crate::block::is_suspended(number) {
-        return Err(Error::new(Kind::Busy, tried())
-            .with_answer("the device is suspended")
-            .with_advice("resume it first"));
-    }
-    Ok(number)
 }
 
 fn signatures(probed: Probed) -> Vec<Signature> {

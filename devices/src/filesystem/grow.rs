@@ -7,10 +7,11 @@ use std::time::Duration;
 use rustix::io::Errno;
 
 use super::check::ext4_thoroughly;
-use super::claim::{Claim, number_of};
+use super::claim::Claim;
 use super::scratch::Scratch;
 use super::tool::Tool;
 use super::{FsType, Usage};
+use crate::block::answering;
 use crate::mount::{Access, Target};
 use crate::{Bytes, Change, DeviceNumber, Error, Kind, Sectors, syscall};
 
@@ -26,7 +27,7 @@ use crate::{Bytes, Change, DeviceNumber, Error, Kind, Sectors, syscall};
 /// [`Kind::InvalidArgument`] when it is mounted read-only, which cannot grow.
 pub fn grow_mounted(device: &Path, fs: FsType, target: &Target) -> Result<Change<Usage>, Error> {
     let tried = || format!("grow {fs} of {} at {}", device.display(), target.given().display());
-    let number = number_of(device, &tried)?;
+    let number = answering(device, "it", &tried)?;
     let (root, mount) = target.open_mounted(&tried)?;
     if mount.block_device() != Some(number) || mount.fs_type != fs.as_str() {
         return Err(Error::new(Kind::Foreign, tried()).with_answer(format!(

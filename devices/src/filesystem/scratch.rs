@@ -31,10 +31,10 @@ impl Scratch {
             .map_err(|cause| Error::system(tried(), cause))?;
         let place = directory.join("fs");
         let mounted = Target::below(below, &place).and_then(|target| {
-            target.make_directory()?;
+            let _ = target.make_directory()?;
             // A clone may still bear the uuid of its original, which may be mounted.
             let options: &[&str] = if fs == FsType::Xfs { &["nouuid", "noexec"] } else { &["noexec"] };
-            mount(device, fs.as_str(), &MountOptions::parse(options)?, &target)?;
+            let _ = mount(device, fs.as_str(), &MountOptions::parse(options)?, &target)?;
             Ok(target)
         });
         match mounted {
@@ -58,8 +58,8 @@ impl Scratch {
     }
 
     fn take_down(&self) -> Result<(), Error> {
-        unmount(&self.target, WhenBusy::Refuse, PATIENCE)?;
-        self.target.remove()?;
+        let _ = unmount(&self.target, WhenBusy::Refuse, PATIENCE)?;
+        let _ = self.target.remove()?;
         let tried = || format!("remove directory {}", self.directory.display());
         std::fs::remove_dir(&self.directory).map_err(|cause| Error::system(tried(), cause))
     }

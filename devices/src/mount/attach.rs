@@ -1,7 +1,6 @@
 //! Mounting: a filesystem of a device, a directory again elsewhere, a device's node on a file.
 
 use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::Path;
 
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, Statx, StatxFlags};
@@ -13,6 +12,7 @@ use rustix::mount::{
 
 use super::target::mount_id;
 use super::{Access, Mount, MountId, MountOptions, MountTable, Present, RootState, Target};
+use crate::block::answering;
 use crate::syscall::{MountAttributes, mount_setattr};
 use crate::{Change, DeviceNumber, Effect, Error, Kind};
 
@@ -43,7 +43,7 @@ pub fn mount(
     target: &Target,
 ) -> Result<Change<Mount>, Error> {
     let tried = || format!("mount {fs_type} of {} on {}", device.display(), target.given().display());
-    let number = device_number(device, &tried)?;
+    let number = answering(device, "the source", &tried)?;
     let _alone = target.lock()?;
     match target.present()? {
         Present::Directory => {}
@@ -61,7 +61,7 @@ pub fn mount(
     let found = rustix::fs::fstat(&mounted).map_err(|errno| Error::system(tried(), errno))?.st_dev;
     // btrfs gives its files the number of no device; there the device's own claim by the filesystem must do.
     let of_other = DeviceNumber::from_rdev(found) != number && fs_type != "btrfs";
-    if of_other || device_number(device, &tried)? != number {
+    if of_other || answering(device, "the source", &tried)? != number {
         return Err(Error::new(Kind::Busy, tried())
             .with_answer("the path led to another device meanwhile")
             .with_advice("try again"));
@@ -257,21 +257,6 @@ fn number_of(seen: &Statx) -> DeviceNumber {
 
 fn read_only_by_itself(mount: &Mount) -> bool {
     mount.has_option("ro")
-}
-
-/// The number of the block device behind a path; a suspended one is refused, since it would never answer.
-fn device_number(device: &Path, tried: &impl Fn() -> String) -> Result<DeviceNumber, Error> {
-    let metadata = device.metadata().map_err(|cause| Error::system(tried(), cause))?;
-    if !metadata.file_type().is_block_device() {
-        return Err(Error::new(Kind::InvalidArgument, tried()).with_answer("the source is no block device"));
-    }
-    let number = DeviceNumber::from_rdev(metadata.rdev());
-    if crate::block::is_suspended(number) {
-        return Err(Error::new(Kind::Busy, tried())
-            .with_answer("the device is suspended")
-            .with_advice("resume it first"));
-    }
-    Ok(number)
 }
 
 fn occupied(tried: String, mount: &Mount) -> Error {

@@ -33,6 +33,7 @@ pub(crate) use seen::{is_marked, is_unfinished};
 
 pub use activate::Scrub;
 pub use cache::{AfterDetach, CacheMode};
+pub use devices::Change;
 pub use extend::{Added, Extension};
 pub use group::{Group, NewGroup};
 pub use layout::{Integrity, Layout};
@@ -55,36 +56,3 @@ pub const PART: &str = "gabion.dev/part";
 pub const FS_NEW: &str = "gabion.dev/fs=new";
 /// How every tag begins that says what filesystem is on a volume.
 pub const FS_PREFIX: &str = "gabion.dev/fs=";
-
-/// What an operation did to reach the state that was asked for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[must_use = "a repeated operation is no error, but it did not change anything"]
-pub enum Change<T = ()> {
-    /// It changed something.
-    Made(T),
-    /// Everything was so already.
-    Already(T),
-}
-
-impl<T> Change<T> {
-    /// Whether something was changed.
-    #[must_use]
-    pub const fn is_made(&self) -> bool {
-        matches!(self, Self::Made(_))
-    }
-
-    /// What there is now.
-    pub fn into_inner(self) -> T {
-        match self {
-            Self::Made(now) | Self::Already(now) => now,
-        }
-    }
-
-    /// What there is now, by reference.
-    #[must_use]
-    pub const fn get(&self) -> &T {
-        match self {
-            Self::Made(now) | Self::Already(now) => now,
-        }
-    }
-}
