@@ -14,6 +14,7 @@ pub mod bindings;
 pub mod boot;
 pub mod built;
 pub mod demo;
+pub mod go_tool;
 pub mod initramfs;
 pub mod kernel;
 pub mod lock;

@@ -9,8 +9,10 @@ use guest::protocol::{Command, Status, Stream};
 
 use super::case::Case;
 use super::tally::Tally;
+use super::tier::Tier;
 use super::verdict::{Verdict, figures, judge, wish};
 use crate::built;
+use crate::go_tool;
 use crate::kernel::MachineKind;
 use crate::lock::Lock;
 use crate::machine::{Lost, Machine, MachineSpec, Output, Watch};
@@ -39,6 +41,13 @@ pub fn run(cases: &[Case], on: MachineKind, tally: &mut Tally) -> Result<()> {
     let kernel = setup::ready(on)?;
     let mut programs = built::guest_programs()?;
     programs.extend(suites(cases));
+    if cases.iter().any(|case| case.tier == Tier::Conformance) {
+        match go_tool::csi_sanity() {
+            Ok(program) => drop(programs.insert(go_tool::CSI_SANITY.into(), program)),
+            // The tests say that they are skipped; here is why.
+            Err(error) => println!("machine  without csi-sanity: {error:#}"),
+        }
+    }
     let lock = Lock::take(kernel.machine)?;
     let start = Instant::now();
     let spec = MachineSpec { disks: DISKS.to_vec(), programs };

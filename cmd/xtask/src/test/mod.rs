@@ -7,6 +7,7 @@
 //! | one process a test | `--exact NAME --nocapture`, in an empty scratch directory (`GABION_SCRATCH`, also `TMPDIR`) |
 //! | `GABION_DISKS` | in the machine: nine blank disks of 20 GiB, six on virtio-blk, two on SCSI, one on NVMe |
 //! | `GABION_LVM_WORKER`, `GABION_BIN` | the worker and the command |
+//! | `csi-sanity` in `PATH` | for conformance suites, where Go could build it |
 //! | `GABION_PHASE` | 0; after each power cut that the test asked for, one more |
 //! | `GABION_MACHINE` | `qemu`, or `uml` for user-mode Linux; a test that pulls a disk counts as skipped there |
 //! | a line `SKIPPED: reason` | the test counts as skipped |
@@ -16,7 +17,7 @@
 //! | `RIG: unplug 6`, `RIG: plug 6 [SECTOR…]` | a disk is pulled, or put back with sectors that cannot be read |
 //! | modules `seconds_N`, `minutes_N` | the test's own time limit |
 //! | module `host_safe` | the test also runs with `--here`, outside of the machine |
-//! | module `smoke` of a fault suite | the test runs in continuous integration |
+//! | module `smoke` of a fault or conformance suite | the test runs in continuous integration |
 //! | module `must_fail::WORDS` | the rig must fail the test for a reason that contains the words |
 //!
 //! A test fails when it leaves a mount, a device-mapper, loop or bcache device or a udev cookie behind, or when the kernel
@@ -46,7 +47,7 @@ use verdict::Verdict;
 /// What `cargo xtask test` takes.
 #[derive(Debug, Args)]
 pub struct Arguments {
-    /// Tiers (unit, loop, system, fault, soak), `full` for all of them, and parts of test names; without a tier:
+    /// Tiers (unit, loop, system, conformance, fault, soak), `full` for all of them, and parts of test names; without a tier:
     /// what continuous integration runs
     words: Vec<String>,
     /// Run the suites on this very host instead of the machine: only what is marked host-safe

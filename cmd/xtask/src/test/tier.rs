@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// The name of the module in a fault suite whose tests are the smoke that continuous integration runs.
+/// The name of the module in a fault or conformance suite whose tests are the smoke that continuous integration runs.
 const SMOKE: &str = "smoke";
 
 /// Where a test runs and how long that may take.
@@ -14,6 +14,8 @@ pub enum Tier {
     Loop,
     /// Real device-mapper, in the machine.
     System,
+    /// The test suites of others against our sockets, in the machine.
+    Conformance,
     /// Power cuts, lost disks, full pools and killed workers, in the machine.
     Fault,
     /// Long runs, in the machine, started by hand.
@@ -22,7 +24,8 @@ pub enum Tier {
 
 impl Tier {
     /// All tiers, in the order in which they run.
-    pub const ALL: [Tier; 5] = [Tier::Unit, Tier::Loop, Tier::System, Tier::Fault, Tier::Soak];
+    pub const ALL: [Tier; 6] =
+        [Tier::Unit, Tier::Loop, Tier::System, Tier::Conformance, Tier::Fault, Tier::Soak];
 
     /// The word for it on the command line, and the beginning of its suites' names.
     #[must_use]
@@ -31,6 +34,7 @@ impl Tier {
             Tier::Unit => "unit",
             Tier::Loop => "loop",
             Tier::System => "system",
+            Tier::Conformance => "conformance",
             Tier::Fault => "fault",
             Tier::Soak => "soak",
         }
@@ -43,12 +47,18 @@ impl Tier {
         Tier::ALL.into_iter().find(|tier| tier.name() == first && *tier != Tier::Unit)
     }
 
+    /// Whether continuous integration runs only its smoke.
+    #[must_use]
+    fn has_smoke(self) -> bool {
+        matches!(self, Tier::Fault | Tier::Conformance)
+    }
+
     /// How long one of its tests may take unless its name says more.
     #[must_use]
     pub fn limit(self) -> Duration {
         match self {
             Tier::Unit | Tier::Loop | Tier::System => Duration::from_secs(120),
-            Tier::Fault => Duration::from_secs(300),
+            Tier::Fault | Tier::Conformance => Duration::from_secs(300),
             Tier::Soak => Duration::from_secs(3600),
         }
     }
@@ -93,7 +103,7 @@ impl Selection {
     pub fn leaves_out(&self, tier: Tier) -> Option<&'static str> {
         match (&self.tiers, tier) {
             (None, Tier::Soak) => Some("not run by default; `cargo xtask test full` runs it"),
-            (None, Tier::Fault) => {
+            (None, tier) if tier.has_smoke() => {
                 Some("only its smoke tests run by default; `cargo xtask test full` runs all")
             }
             (Some(tiers), _) if !tiers.contains(&tier) => Some("not asked for"),
@@ -104,7 +114,7 @@ impl Selection {
     /// Whether a test with this full name runs.
     #[must_use]
     pub fn wants(&self, tier: Tier, full_name: &str) -> bool {
-        let smoke_only = tier == Tier::Fault && self.tiers.is_none();
+        let smoke_only = tier.has_smoke() && self.tiers.is_none();
         self.has(tier)
             && (!smoke_only || full_name.split("::").any(|part| part == SMOKE))
             && (self.filters.is_empty() || self.filters.iter().any(|filter| full_name.contains(filter)))
