@@ -1,0 +1,154 @@
+//! What makes volumes: one file a kind, behind one trait. Nothing outside asks which kind a volume is.
+
+pub(crate) mod lv;
+pub(crate) mod tags;
+mod thick;
+mod thin;
+
+use std::fmt;
+use std::path::PathBuf;
+
+use devices::Bytes;
+use devices::filesystem::FsType;
+use lvm::ops::SizeRange;
+
+pub(crate) use thick::Thick;
+pub(crate) use thin::Thin;
+
+use crate::class::DeviceClass;
+use crate::{Capacity, Content, Error, Kind, Lifecycle, Snapshot, SnapshotId, Source, Volume, VolumeId};
+
+/// A blank volume to be made, or one with the content of another.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct NewVolume<'a> {
+    pub(crate) id: &'a VolumeId,
+    pub(crate) size: SizeRange,
+    pub(crate) fs_type: Option<FsType>,
+    pub(crate) source: Option<&'a Source>,
+    pub(crate) lifecycle: Lifecycle,
+}
+
+/// What is handed out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Medium {
+    /// The node of a block device.
+    Device(PathBuf),
+}
+
+/// What a content is copied from.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Origin<'a> {
+    Volume(&'a Volume),
+    Snapshot(&'a Snapshot),
+}
+
+/// The pool of one class on this node.
+///
+/// The caller holds the lock of every volume and snapshot that a call names. What a call was killed in the middle of is
+/// finished or undone by the same call, or by [`Backend::repair`].
+pub(crate) trait Backend: fmt::Debug + Send + Sync {
+    /// Its class.
+    fn class(&self) -> &DeviceClass;
+
+    /// Every volume that is complete.
+    fn volumes(&self) -> Result<Vec<Volume>, Error>;
+
+    /// One volume.
+    fn volume(&self, id: &VolumeId) -> Result<Option<Volume>, Error> {
+        Ok(self.volumes()?.into_iter().find(|volume| volume.id == *id))
+    }
+
+    /// Makes a blank volume that is not there yet.
+    fn create(&self, new: &NewVolume<'_>, tried: &str) -> Result<Volume, Error>;
+
+    /// Makes a volume with the content of another one, in the same pool.
+    fn copy(&self, new: &NewVolume<'_>, origin: Origin<'_>, tried: &str) -> Result<Volume, Error> {
+        let _ = (new, origin);
+        Err(self.cannot(tried, "copy volumes"))
+    }
+
+    /// Removes a volume that nobody uses, and its content as the class says.
+    fn delete(&self, volume: &Volume, tried: &str) -> Result<(), Error>;
+
+    /// Removes what was begun under this id and never completed.
+    fn delete_unfinished(&self, id: &VolumeId, tried: &str) -> Result<(), Error>;
+
+    /// Makes a volume larger.
+    fn grow(&self, volume: &Volume, size: SizeRange, tried: &str) -> Result<Volume, Error>;
+
+    /// Makes a volume usable on this node.
+    fn ready(&self, volume: &Volume, tried: &str) -> Result<Medium, Error>;
+
+    /// Where the volume is when it is [ready](Backend::ready).
+    fn medium(&self, volume: &Volume) -> Result<Medium, Error>;
+
+    /// Records what is on a volume. On the disk when this returns.
+    fn set_content(&self, volume: &Volume, content: Content, tried: &str) -> Result<(), Error>;
+
+    /// Room for more.
+    fn capacity(&self) -> Result<Capacity, Error>;
+
+    /// Every snapshot, ready or not.
+    fn snapshots(&self) -> Result<Vec<Snapshot>, Error> {
+        Ok(Vec::new())
+    }
+
+    /// Cuts a snapshot that is not there yet.
+    fn snapshot(&self, id: &SnapshotId, source: &Volume, tried: &str) -> Result<Snapshot, Error> {
+        let _ = (id, source);
+        Err(self.cannot(tried, "cut snapshots"))
+    }
+
+    /// Removes a snapshot.
+    fn delete_snapshot(&self, snapshot: &Snapshot, tried: &str) -> Result<(), Error> {
+        let _ = snapshot;
+        Err(self.cannot(tried, "cut snapshots"))
+    }
+
+    /// The refusal of what this kind of pool cannot do.
+    fn cannot(&self, tried: &str, what: &str) -> Error {
+        Error::new(Kind::FailedPrecondition, tried)
+            .with_answer(format!("the pool of class {} cannot {what}", self.class().name))
+    }
+}
+
+/// The smallest multiple of `unit` within the range.
+///
+/// # Errors
+///
+/// [`Kind::OutOfRange`] when there is none.
+pub(crate) fn rounded(size: SizeRange, unit: Bytes, tried: &str) -> Result<Bytes, Error> {
+    let refuse = |answer: String| Err(Error::new(Kind::OutOfRange, tried).with_answer(answer));
+    let least = size.required().get().max(1);
+    match Bytes::new(least).round_up(unit).filter(|size| i64::try_from(size.get()).is_ok()) {
+        None => refuse(format!("{:#} is more than any volume can have", size.required())),
+        Some(rounded) if size.limit().is_some_and(|limit| rounded > limit) => refuse(format!(
+            "the smallest size that is not below {:#} is {rounded:#}, and the limit is {:#}",
+            size.required(),
+            size.limit().unwrap_or_default()
+        )),
+        Some(rounded) => Ok(rounded),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn rounding_is_smallest_and_never_above_the_limit(required: u64, limit: u64, unit in 1_u64..1 << 40) {
+            let range = SizeRange::at_least(Bytes::new(required)).up_to(Bytes::new(limit));
+            match rounded(range, Bytes::new(unit), "t") {
+                Ok(size) => {
+                    let size = size.get();
+                    prop_assert!(size >= required && size <= limit && size % unit == 0 && size > 0);
+                    prop_assert!(size - required.max(1) < unit);
+                }
+                Err(error) => prop_assert_eq!(error.kind(), Kind::OutOfRange),
+            }
+        }
+    }
+}

@@ -1,0 +1,230 @@
+//! Thin volumes: logical volumes that take space of their pool as they are written, and whose snapshots are instant.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use devices::Bytes;
+use devices::filesystem;
+use lvm::dm::{Dm, PoolMode, ThinPoolStatus};
+use lvm::metadata::{Lv, Vg};
+use lvm::ops::{NewThin, NewThinSnapshot, OnRemove, SizeRange};
+use lvm::{LvName, Tag};
+
+use super::lv::{LvPool, lv_name, size_of};
+use super::{Backend, Medium, NewVolume, Origin, rounded, tags};
+use crate::class::{DeviceClass, Ratio, RefuseAt};
+use crate::{Capacity, Content, Error, Kind, Snapshot, SnapshotId, Volume, VolumeId};
+
+/// How long the programs may take that give a copied filesystem its own uuid.
+const PATIENCE: Duration = Duration::from_secs(600);
+
+/// A thin pool with volumes and snapshots.
+#[derive(Debug)]
+pub(crate) struct Thin {
+    pub(crate) pool: LvPool,
+    /// The pool's own logical volume.
+    pub(crate) name: LvName,
+    pub(crate) ratio: Ratio,
+    pub(crate) refuse_at: RefuseAt,
+    /// Where copied filesystems are mounted for a moment.
+    pub(crate) scratch: PathBuf,
+}
+
+impl Thin {
+    fn pool_of<'a>(&self, vg: &'a Vg, tried: &str) -> Result<&'a Lv, Error> {
+        vg.lv(self.name.as_str()).filter(|lv| lv.as_thin_pool().is_some()).ok_or_else(|| {
+            Error::new(Kind::Unavailable, tried)
+                .with_answer(format!("volume group {} has no thin pool {}", vg.name, self.name))
+        })
+    }
+
+    /// What may be promised in all, and what is promised: snapshots count with their whole size.
+    fn budget(&self, vg: &Vg, pool: &Lv) -> (Bytes, Bytes) {
+        let size = size_of(vg, pool).get();
+        let whole = u128::from(size) * u128::from(self.ratio.0) / 100;
+        let promised =
+            vg.thins_of(&self.name).fold(0_u64, |sum, lv| sum.saturating_add(size_of(vg, lv).get()));
+        (Bytes::new(u64::try_from(whole).unwrap_or(u64::MAX)), Bytes::new(promised))
+    }
+
+    /// Why nothing new may be made in the pool now, if so.
+    fn is_full(&self, vg: &Vg, pool: &Lv) -> Result<Option<String>, Error> {
+        let status = Dm::open()?.pool_status(&vg.uuid, &pool.uuid)?;
+        Ok(match status {
+            Some(ThinPoolStatus::Working(used)) if used.data.reaches(self.refuse_at.data) => {
+                Some(format!("its data are {:.1} percent full", used.data.percent()))
+            }
+            Some(ThinPoolStatus::Working(used)) if used.metadata.reaches(self.refuse_at.metadata) => {
+                Some(format!("its metadata are {:.1} percent full", used.metadata.percent()))
+            }
+            Some(ThinPoolStatus::Working(used)) if used.mode != PoolMode::ReadWrite => {
+                Some("it takes no writes".to_owned())
+            }
+            Some(ThinPoolStatus::Working(_)) => None,
+            Some(_) => Some("it has failed".to_owned()),
+            None => Some("it is not active".to_owned()),
+        })
+    }
+
+    /// Whether so much more may be promised.
+    fn may_promise(&self, more: Bytes, tried: &str) -> Result<(), Error> {
+        let look = self.pool.look()?;
+        let vg = look.vg();
+        let pool = self.pool_of(vg, tried)?;
+        let refuse = |answer: String| {
+            Err(Error::new(Kind::NoSpace, tried)
+                .with_answer(answer)
+                .with_advice("remove something, or add a disk to the class"))
+        };
+        if let Some(why) = self.is_full(vg, pool)? {
+            return refuse(format!("thin pool {} takes nothing new: {why}", self.name));
+        }
+        let (whole, promised) = self.budget(vg, pool);
+        let left = whole.saturating_sub(promised);
+        if more > left {
+            return refuse(format!("{more} are needed, and thin pool {} may promise {left} more", self.name));
+        }
+        Ok(())
+    }
+
+    /// The name of what is copied.
+    fn origin_name(&self, origin: Origin<'_>, tried: &str) -> Result<LvName, Error> {
+        match origin {
+            Origin::Volume(volume) => self.pool.name_of(&volume.id, tried),
+            Origin::Snapshot(snapshot) => self.pool.snapshot_name(&snapshot.id, tried),
+        }
+    }
+
+    /// Makes a copy a volume of its own: its filesystem gets its own uuid, and the mark of the incomplete goes.
+    fn finish_copy(&self, name: &LvName, id: &VolumeId, tried: &str) -> Result<Volume, Error> {
+        let copied = self.pool.group.volume(name)?;
+        let content = {
+            let look = self.pool.look()?;
+            look.vg().lv(name.as_str()).map_or(Content::Block, tags::content_of)
+        };
+        if let Content::Filesystem(fs) = content {
+            std::fs::create_dir_all(&self.scratch).map_err(|cause| Error::system(tried, cause))?;
+            let uuid = self.pool.owner.filesystem_uuid(id)?;
+            let _ = filesystem::set_uuid(&copied.device, fs, uuid, &self.scratch, PATIENCE)?;
+        }
+        let _ = self.pool.group.tag_volume(name, &[], &[tags::tag(tags::FILLING)?])?;
+        self.pool.made(id, tried)
+    }
+}
+
+impl Backend for Thin {
+    fn class(&self) -> &DeviceClass {
+        &self.pool.class
+    }
+
+    fn volumes(&self) -> Result<Vec<Volume>, Error> {
+        self.pool.volumes()
+    }
+
+    fn volume(&self, id: &VolumeId) -> Result<Option<Volume>, Error> {
+        self.pool.volume(id)
+    }
+
+    fn create(&self, new: &NewVolume<'_>, tried: &str) -> Result<Volume, Error> {
+        let extent = self.pool.look()?.vg().extent_size.bytes();
+        let size = rounded(new.size, extent, tried)?;
+        self.may_promise(size, tried)?;
+        let name = lv_name('v', new.id.as_str(), tried)?;
+        let tags = tags::of_new(new, &self.class().name)?;
+        let thin = NewThin::new(self.name.clone(), name, SizeRange::at_least(size).up_to(size));
+        let _ = self.pool.group.create_thin(&tags.into_iter().fold(thin, NewThin::tag))?;
+        self.pool.made(new.id, tried)
+    }
+
+    fn copy(&self, new: &NewVolume<'_>, origin: Origin<'_>, tried: &str) -> Result<Volume, Error> {
+        let extent = self.pool.look()?.vg().extent_size.bytes();
+        let size = rounded(new.size, extent, tried)?;
+        self.may_promise(size, tried)?;
+        let from = self.origin_name(origin, tried)?;
+        let name = lv_name('v', new.id.as_str(), tried)?;
+        let mut tags: Vec<Tag> = tags::of_new(new, &self.class().name)?;
+        tags.push(tags::tag(tags::FILLING)?);
+        let clone = NewThinSnapshot::clone_of(from, name.clone(), SizeRange::at_least(size));
+        let _ = self.pool.group.snapshot_thin(&tags.into_iter().fold(clone, NewThinSnapshot::tag))?;
+        let finished = self.finish_copy(&name, new.id, tried);
+        if finished.is_err() {
+            // It stays marked as incomplete where this fails, so that nobody uses it and the next try removes it.
+            let _ = self.pool.group.remove_volume(&name, OnRemove::Keep);
+        }
+        finished
+    }
+
+    fn delete(&self, volume: &Volume, tried: &str) -> Result<(), Error> {
+        let name = self.pool.name_of(&volume.id, tried)?;
+        self.pool.delete(&name)
+    }
+
+    fn delete_unfinished(&self, id: &VolumeId, _: &str) -> Result<(), Error> {
+        self.pool.delete_unfinished(&format!("{}{id}", tags::VOLUME))
+    }
+
+    fn grow(&self, volume: &Volume, size: SizeRange, tried: &str) -> Result<Volume, Error> {
+        let extent = self.pool.look()?.vg().extent_size.bytes();
+        let size = rounded(size, extent, tried)?;
+        if size > volume.size {
+            self.may_promise(size.saturating_sub(volume.size), tried)?;
+            let name = self.pool.name_of(&volume.id, tried)?;
+            let _ = self.pool.group.extend_volume(&name, SizeRange::at_least(size), &[])?;
+        }
+        self.pool.made(&volume.id, tried)
+    }
+
+    fn ready(&self, volume: &Volume, tried: &str) -> Result<Medium, Error> {
+        self.pool.ready(volume, tried)
+    }
+
+    fn medium(&self, volume: &Volume) -> Result<Medium, Error> {
+        self.pool.medium(volume)
+    }
+
+    fn set_content(&self, volume: &Volume, content: Content, tried: &str) -> Result<(), Error> {
+        self.pool.set_content(volume, content, tried)
+    }
+
+    fn capacity(&self) -> Result<Capacity, Error> {
+        let tried = format!("tell the capacity of thin pool {}", self.name);
+        let look = self.pool.look()?;
+        let vg = look.vg();
+        let pool = self.pool_of(vg, &tried)?;
+        let (whole, promised) = self.budget(vg, pool);
+        let minimum = vg.extent_size.bytes();
+        let left = whole.saturating_sub(promised).round_down(minimum).unwrap_or_default();
+        let room_for_text = vg.metadata_room().is_none_or(|room| room.more_volumes() > 0);
+        let takes_more = vg.takes_volumes() && room_for_text && self.is_full(vg, pool)?.is_none();
+        let available = if takes_more { left } else { Bytes::ZERO };
+        Ok(Capacity { total: whole, available, largest: available, minimum })
+    }
+
+    fn snapshots(&self) -> Result<Vec<Snapshot>, Error> {
+        self.pool.snapshots()
+    }
+
+    fn snapshot(&self, id: &SnapshotId, source: &Volume, tried: &str) -> Result<Snapshot, Error> {
+        if source.content == Content::Formatting {
+            return Err(Error::new(Kind::FailedPrecondition, tried)
+                .with_answer("making its filesystem was begun and not ended")
+                .with_advice("stage the volume first"));
+        }
+        self.may_promise(source.size, tried)?;
+        let from = self.pool.name_of(&source.id, tried)?;
+        let name = lv_name('s', id.as_str(), tried)?;
+        let tags = tags::of_snapshot(id, &source.id, &self.class().name)?;
+        let new = NewThinSnapshot::new(from, name);
+        let _ = self.pool.group.snapshot_thin(&tags.into_iter().fold(new, NewThinSnapshot::tag))?;
+        self.snapshots()?.into_iter().find(|snapshot| snapshot.id == *id).ok_or_else(|| {
+            Error::new(Kind::Internal, tried).with_answer("it is not there although it was cut")
+        })
+    }
+
+    fn delete_snapshot(&self, snapshot: &Snapshot, tried: &str) -> Result<(), Error> {
+        let name = self.pool.snapshot_name(&snapshot.id, tried)?;
+        // Its blocks go back to the pool, which zeroes them before anybody else sees them.
+        let _ = self.pool.group.remove_volume(&name, OnRemove::Keep)?;
+        Ok(())
+    }
+}

@@ -1,0 +1,406 @@
+//! The pools of a node: found, built of eligible disks, extended, and brought in order after a crash.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use devices::discovery::{Discovery, Disk, Inventory};
+use devices::eligibility::{Assessor, Chosen, Policy};
+use devices::erase::{Consent, Records};
+use devices::selector::{Class, ClassDisks, Selected, Selector, divide};
+use lvm::metadata::View;
+use lvm::ops::{Change, Group, NewGroup, NewPool, OldContent, PoolSize};
+use lvm::worker::host::{HOST_DIR, HostSettings};
+use lvm::{DevicePath, FillLimit, Lvm, Tag, VgName};
+
+use crate::backend::{Backend, Thick, Thin, lv::LvPool, tags};
+use crate::class::{AutoSize, DeviceClass, DiscoveryMode, Pool, Size, ThinPool, Wipe};
+use crate::{ClassName, ClassProblem, DeviceScope, Error, Kind, Orphan, Repair, Repairs, Settings};
+
+/// What a class has on this node.
+#[derive(Debug)]
+pub(crate) enum Place {
+    /// A pool.
+    Ready(Box<dyn Backend>),
+    /// None of its disks is here.
+    Absent,
+    /// It cannot be used now, for this reason.
+    Down(String),
+}
+
+/// All pools, and the handle that they share.
+#[derive(Debug)]
+pub(crate) struct Pools {
+    pub(crate) places: BTreeMap<ClassName, Place>,
+    pub(crate) lvm: Lvm,
+}
+
+/// One volume group and the classes that live in it.
+struct GroupPlan<'a> {
+    name: VgName,
+    /// The class whose disks form it.
+    class: &'a DeviceClass,
+    /// Disks that it gets, in the order of their names.
+    disks: Vec<DevicePath>,
+    /// Disks that are in it already.
+    present: Vec<DevicePath>,
+    exists: bool,
+}
+
+/// Builds whatever the classes ask for, as far as it can be had.
+pub(crate) fn open(settings: &Settings) -> Result<(Pools, Repairs), Error> {
+    let inventory = Discovery::host().inventory()?;
+    let view = read_groups(settings)?;
+    let selectors: Vec<(ClassName, Selector)> =
+        settings.classes.iter().map(|class| (class.name.clone(), class.selector())).collect();
+    let wanted: Vec<Class<'_>> =
+        selectors.iter().map(|(name, selector)| Class { name: name.as_str(), selector }).collect();
+    let divided = divide(&wanted, &inventory);
+    let mut builder = Builder {
+        settings,
+        inventory: &inventory,
+        view: &view,
+        places: BTreeMap::new(),
+        repairs: Repairs::default(),
+    };
+    let plans: Vec<GroupPlan<'_>> = settings
+        .classes
+        .iter()
+        .zip(&divided)
+        .filter(|(class, _)| class.volume_group().is_some() && class.spec.devices.shared_with.is_none())
+        .filter_map(|(class, disks)| builder.plan_group(class, disks))
+        .collect();
+    let lvm = handle(settings, &plans)?;
+    let mut groups = BTreeMap::new();
+    for plan in &plans {
+        match builder.build_group(&lvm, plan) {
+            Ok(group) => {
+                groups.insert(plan.class.name.clone(), group);
+            }
+            Err(error) => builder.down(plan.class, error),
+        }
+    }
+    builder.recover(&lvm)?;
+    for class in &settings.classes {
+        builder.finish(class, &groups);
+    }
+    let Builder { places, repairs, .. } = builder;
+    Ok((Pools { places, lvm }, repairs))
+}
+
+/// The groups on the devices that may be looked at.
+fn read_groups(settings: &Settings) -> Result<std::sync::Arc<View>, Error> {
+    let devices = match &settings.scope {
+        DeviceScope::Only(paths) => paths.clone(),
+        DeviceScope::Host => lvm::Candidates::of_this_host()?.devices,
+    };
+    Ok(lvm::metadata::read(devices, lvm::metadata::Options::default()))
+}
+
+fn handle(settings: &Settings, plans: &[GroupPlan<'_>]) -> Result<Lvm, Error> {
+    let devices = plans.iter().flat_map(|plan| plan.present.iter().chain(&plan.disks)).cloned();
+    let host = match &settings.lvm_host {
+        Some(host) => host.clone(),
+        None => HostSettings::read(Path::new(HOST_DIR))?,
+    };
+    let mut builder = Lvm::builder()
+        .devices(devices)
+        .owner(tags::tag(&format!("{}{}", tags::OWNER, settings.owner))?)
+        .activation(settings.activation)
+        .run_dir(settings.run_dir.join("lvm"))
+        .backup_dir(settings.state_dir.join("backup"))
+        .host(host)
+        // Each thin pool has limits of its own, which its backend keeps.
+        .refuse_at(FillLimit { data: 100, metadata: 100 });
+    if let Some(worker) = &settings.worker {
+        builder = builder.worker(worker);
+    }
+    for directory in [settings.run_dir.join("lvm"), settings.state_dir.join("backup")] {
+        std::fs::create_dir_all(&directory)
+            .map_err(|cause| Error::system(format!("make directory {}", directory.display()), cause))?;
+    }
+    Ok(builder.build()?)
+}
+
+struct Builder<'a> {
+    settings: &'a Settings,
+    inventory: &'a Inventory,
+    view: &'a View,
+    places: BTreeMap<ClassName, Place>,
+    repairs: Repairs,
+}
+
+impl<'a> Builder<'a> {
+    fn down(&mut self, class: &DeviceClass, error: Error) {
+        self.places.insert(class.name.clone(), Place::Down(error.to_string()));
+        self.repairs.problems.push(ClassProblem { class: class.name.clone(), error });
+    }
+
+    fn in_scope(&self, disk: &Disk) -> bool {
+        match &self.settings.scope {
+            DeviceScope::Host => true,
+            DeviceScope::Only(paths) => paths
+                .iter()
+                .any(|path| self.inventory.at(path).is_ok_and(|found| found.number == disk.number)),
+        }
+    }
+
+    /// What a class's group is made of, or is to be made of; `None` where the class has nothing here or is down.
+    fn plan_group(&mut self, class: &'a DeviceClass, disks: &ClassDisks<'_>) -> Option<GroupPlan<'a>> {
+        match self.group_of(class, disks) {
+            Ok(plan) if plan.present.is_empty() && plan.disks.is_empty() => {
+                self.places.insert(class.name.clone(), Place::Absent);
+                None
+            }
+            Ok(plan) => Some(plan),
+            Err(error) => {
+                self.down(class, error);
+                None
+            }
+        }
+    }
+
+    fn group_of(&mut self, class: &'a DeviceClass, disks: &ClassDisks<'_>) -> Result<GroupPlan<'a>, Error> {
+        let tried = format!("use the disks of class {}", class.name);
+        let name =
+            class.volume_group().ok_or_else(|| Error::invalid("spec.pool", "it has no volume group"))?;
+        let found: Vec<_> = self.view.vgs_named(name.as_str()).collect();
+        if found.len() > 1 {
+            return Err(Error::new(Kind::Refused, tried)
+                .with_answer(format!("{} volume groups are called {name}", found.len()))
+                .with_advice("rename one by its uuid"));
+        }
+        let vg = found.first();
+        let present: Vec<&PathBuf> =
+            vg.iter().flat_map(|vg| &vg.pvs).filter_map(|pv| Some(&pv.device.as_ref()?.path)).collect();
+        if let Some(path) = disks.missing.first()
+            && vg.is_none()
+        {
+            return Err(Error::new(Kind::Unavailable, tried)
+                .with_answer(format!("there is no disk at {}", path.display()))
+                .with_advice("bring the disk back, or take its path out of the class"));
+        }
+        if let Some(contested) = disks.contested.first() {
+            let others: Vec<&str> = contested.with.iter().map(|(name, _)| *name).collect();
+            return Err(Error::new(Kind::Refused, tried).with_answer(format!(
+                "{} is selected by {} too, so no class gets it",
+                contested.disk.path.display(),
+                others.join(", ")
+            )));
+        }
+        let joins = |selected: &&Selected<'_>| {
+            // A class that finds its disks by itself and only once keeps to those that it found.
+            vg.is_none()
+                || selected.chosen == Chosen::ByName
+                || class.spec.devices.discovery == DiscoveryMode::Dynamic
+        };
+        let is_present = |disk: &Disk| {
+            present.iter().any(|path| self.inventory.at(path).is_ok_and(|found| found.number == disk.number))
+        };
+        let mut new = Vec::new();
+        for selected in disks.disks.iter().filter(joins) {
+            if self.in_scope(selected.disk) && !is_present(selected.disk) {
+                new.extend(self.usable(class, selected)?);
+            }
+        }
+        let path = |path: &PathBuf| DevicePath::new(path).map_err(Error::from);
+        let present = present.into_iter().map(path).collect::<Result<_, _>>()?;
+        Ok(GroupPlan { name, class, disks: new, present, exists: vg.is_some() })
+    }
+
+    /// A disk if it may be used, wiped where that was agreed to. One that was named and may not be used is an error, any
+    /// other is passed over.
+    fn usable(&mut self, class: &DeviceClass, selected: &Selected<'_>) -> Result<Option<DevicePath>, Error> {
+        let disk = selected.disk;
+        let assessor = Assessor::new(Policy::default().with_minimum_size(self.settings.minimum_disk));
+        let mut eligibility = assessor.assess(self.inventory, disk);
+        if !eligibility.allows(selected.chosen)
+            && class.spec.devices.wipe == Wipe::OnceDestroyingData
+            && let Some(key) = disk.key()
+        {
+            let records = Records::in_directory(self.settings.state_dir.join("wiped"))?;
+            if records.wipe_once(disk, &Consent::to_destroy(key))?.is_made() {
+                let place = disk.path.display().to_string();
+                self.repairs.repairs.push(Repair { place, done: format!("wiped for class {}", class.name) });
+            }
+            eligibility = assessor.assess(self.inventory, disk);
+        }
+        if eligibility.allows(selected.chosen) {
+            return Ok(Some(DevicePath::new(&disk.path)?));
+        }
+        let required = class
+            .spec
+            .devices
+            .paths
+            .iter()
+            .any(|path| self.inventory.at(path).is_ok_and(|found| found.number == disk.number));
+        if !required {
+            return Ok(None);
+        }
+        Err(Error::new(Kind::Refused, format!("use {} for class {}", disk.path.display(), class.name))
+            .with_answer(eligibility.to_string())
+            .with_advice("free the disk, wipe it if what is on it may go, or take its path out of the class"))
+    }
+
+    /// The group of a plan, made, taken over and extended where that is to be done.
+    fn build_group(&mut self, lvm: &Lvm, plan: &GroupPlan<'_>) -> Result<Group, Error> {
+        let mark = Tag::new(tags::OURS).map_err(|cause| Error::invalid("a tag", cause))?;
+        if !plan.exists {
+            let new = NewGroup::new(plan.name.clone(), plan.disks.iter().cloned()).tag(mark);
+            let group = lvm.create_group(&new)?.into_inner();
+            self.note(&plan.name, format!("made of {} disks", plan.disks.len()));
+            return Ok(group);
+        }
+        let group = lvm.group(&plan.name)?;
+        let vg = group.look()?;
+        if vg.tag_value(tags::OWNER) != Some(self.settings.owner.as_str()) {
+            if !self.settings.adopt.contains(&plan.name) {
+                return Err(Error::new(Kind::Refused, format!("use volume group {}", plan.name))
+                    .with_answer("it exists, and lacks the tag of this owner")
+                    .with_advice("agree to its adoption, or name another group"));
+            }
+            let _ = group.adopt()?;
+            let _ = group.tag(&[mark], &[])?;
+            self.note(&plan.name, "taken over".to_owned());
+        }
+        if !plan.disks.is_empty() {
+            let _ = group.extend(&plan.disks, OldContent::Refuse)?;
+            self.note(&plan.name, format!("extended by {} disks", plan.disks.len()));
+        }
+        Ok(group)
+    }
+
+    fn note(&mut self, group: &VgName, done: String) {
+        self.repairs.repairs.push(Repair { place: format!("volume group {group}"), done });
+    }
+
+    /// Brings every group in order that a killed process left half-changed.
+    fn recover(&mut self, lvm: &Lvm) -> Result<(), Error> {
+        for result in lvm.recover_all()? {
+            match result.result {
+                Ok(recovered) => {
+                    for step in recovered.steps {
+                        self.note(&result.name, step.to_string());
+                    }
+                }
+                Err(error) => self.note(&result.name, format!("recovery failed: {error}")),
+            }
+        }
+        Ok(())
+    }
+
+    /// The backend of a class, its volumes activated and what is half-made removed.
+    fn finish(&mut self, class: &DeviceClass, groups: &BTreeMap<ClassName, Group>) {
+        if self.places.contains_key(&class.name) {
+            return;
+        }
+        let built = match self.backend(class, groups) {
+            Ok(Some(backend)) => Place::Ready(backend),
+            Ok(None) => Place::Absent,
+            Err(error) => return self.down(class, error),
+        };
+        self.places.insert(class.name.clone(), built);
+    }
+
+    fn backend(
+        &mut self,
+        class: &DeviceClass,
+        groups: &BTreeMap<ClassName, Group>,
+    ) -> Result<Option<Box<dyn Backend>>, Error> {
+        let owner = class.spec.devices.shared_with.as_ref().unwrap_or(&class.name);
+        let group = groups.get(owner);
+        match &class.spec.pool {
+            Pool::Lvm(pool) => {
+                let Some(group) = group else { return Ok(None) };
+                let pool = Thick { pool: self.lv_pool(class, group), layout: pool.layout.to_lvm() };
+                self.settle(&pool.pool)?;
+                Ok(Some(Box::new(pool)))
+            }
+            Pool::Thin(spec) => {
+                let Some(group) = group else { return Ok(None) };
+                self.thin_pool(group, spec)?;
+                let pool = Thin {
+                    pool: self.lv_pool(class, group),
+                    name: spec.pool_name.clone(),
+                    ratio: spec.overprovision_ratio,
+                    refuse_at: spec.refuse_at,
+                    scratch: self.settings.run_dir.join("new"),
+                };
+                self.settle(&pool.pool)?;
+                Ok(Some(Box::new(pool)))
+            }
+            Pool::Partition(_) | Pool::Directory(_) => {
+                Err(Error::new(Kind::FailedPrecondition, format!("open class {}", class.name))
+                    .with_answer("this version makes volumes in volume groups only"))
+            }
+        }
+    }
+
+    /// Makes a class's thin pool, or grows it to its share of a group that has grown.
+    fn thin_pool(&mut self, group: &Group, spec: &ThinPool) -> Result<(), Error> {
+        let share = PoolSize::Share(spec.size_percent);
+        if let Some(lv) = group.look()?.lv(spec.pool_name.as_str()) {
+            if lv.as_thin_pool().is_none() || lv.tag_value(tags::OWNER) != Some(self.settings.owner.as_str())
+            {
+                return Err(Error::new(
+                    Kind::Refused,
+                    format!("use thin pool {}/{}", group.label(), lv.name),
+                )
+                .with_answer("a logical volume of that name is there, and is no thin pool of this owner"));
+            }
+            match group.extend_pool(&spec.pool_name, share, &[]) {
+                Ok(Change::Made(pool)) => {
+                    self.note(group.label(), format!("thin pool grown to {}", pool.size));
+                }
+                Ok(Change::Already(_)) => {}
+                // It works as it is; the rest of the group was given to others.
+                Err(error) => self.note(group.label(), format!("the thin pool did not grow: {error}")),
+            }
+            return Ok(());
+        }
+        let mut new = NewPool::new(spec.pool_name.clone(), share)
+            .layout(spec.layout.to_lvm())
+            .tag(tags::tag(tags::OURS)?);
+        if let AutoSize::Fixed(Size(size)) = spec.chunk_size {
+            new = new.chunk(size);
+        }
+        if let AutoSize::Fixed(Size(size)) = spec.metadata_size {
+            new = new.metadata(size);
+        }
+        let made = group.create_pool(&new)?.into_inner();
+        self.note(group.label(), format!("thin pool {} of {} made", made.name, made.size));
+        Ok(())
+    }
+
+    fn lv_pool(&self, class: &DeviceClass, group: &Group) -> LvPool {
+        LvPool { group: group.clone(), class: class.clone(), owner: self.settings.owner.clone() }
+    }
+
+    /// Removes what a class has half-made, tells what belongs to nobody, and activates the rest.
+    fn settle(&mut self, pool: &LvPool) -> Result<(), Error> {
+        for name in pool.remove_unfinished(&self.settings.lock_dir)? {
+            self.note(pool.group.label(), format!("removed {name}, which was never completed"));
+        }
+        let look = pool.look()?;
+        let known: BTreeSet<&ClassName> = self.settings.classes.iter().map(|class| &class.name).collect();
+        for lv in look.vg().visible_lvs() {
+            let ours = lv.tag_value(tags::OWNER) == Some(self.settings.owner.as_str());
+            let (volume, snapshot) = (tags::volume_of(lv), tags::snapshot_of(lv));
+            let is_one = volume.is_some() || snapshot.is_some();
+            if ours && is_one && tags::class_of(lv).is_none_or(|class| !known.contains(&class)) {
+                let orphan = Orphan {
+                    place: format!("volume group {}", look.vg().name),
+                    name: lv.name.to_string(),
+                    volume,
+                    snapshot,
+                };
+                if !self.repairs.orphans.contains(&orphan) {
+                    self.repairs.orphans.push(orphan);
+                }
+            }
+        }
+        if let Err(error) = pool.group.activate() {
+            self.note(pool.group.label(), format!("not all volumes came up: {error}"));
+        }
+        Ok(())
+    }
+}
