@@ -187,6 +187,9 @@ pub(crate) fn is_target_missing(records: &[LogRecord]) -> bool {
 /// ```
 #[must_use]
 pub fn failure(tried: &str, reply: &Reply) -> Error {
+    if reply.code == ReturnCode::Unflushed {
+        return unflushed(tried, reply);
+    }
     let cause = PATTERNS.iter().find_map(|pattern| {
         // Duplicate names and suchlike are said as warnings, so all records count.
         let record = reply.records.iter().find(|record| matches(&record.message, pattern.parts))?;
@@ -197,7 +200,9 @@ pub fn failure(tried: &str, reply: &Reply) -> Error {
         (ReturnCode::InvalidParameters, None) => (Kind::InvalidArgument, Effect::None, None),
         (ReturnCode::NoSuchCommand, None) => (Kind::Unsupported, Effect::None, None),
         (ReturnCode::InitFailed, None) => (Kind::Other, Effect::None, None),
-        (ReturnCode::Failed | ReturnCode::Succeeded, None) => (Kind::Other, Effect::Unknown, None),
+        (ReturnCode::Failed | ReturnCode::Succeeded | ReturnCode::Unflushed, None) => {
+            (Kind::Other, Effect::Unknown, None)
+        }
     };
     // Of several errors the first is the cause, the others are what it led to.
     let first = || reply.records.iter().find(|record| record.level <= LEVEL_ERROR);
@@ -212,6 +217,17 @@ pub fn failure(tried: &str, reply: &Reply) -> Error {
         Some(advice) => error.with_advice(advice),
         None => error,
     }
+}
+
+/// The error of a command whose changes may not outlive a loss of power; the worker's own words come last.
+fn unflushed(tried: &str, reply: &Reply) -> Error {
+    let answer = reply.records.last().map_or("a device could not be flushed", |record| record.message.trim());
+    Error::new(Kind::Io, tried)
+        .with_answer(format!("it was done, but may be lost with the power: {answer}"))
+        .with_advice("look at the device; the group is closed until all its PVs can be flushed")
+        .with_effect(Effect::Unknown)
+        .with_records(reply.records.clone())
+        .with_elapsed(reply.elapsed)
 }
 
 #[cfg(test)]
@@ -310,6 +326,16 @@ mod tests {
         assert_eq!(classified(ReturnCode::Failed, &[]).answer(), Some("LVM gave no reason"));
         assert_eq!(classified(ReturnCode::InvalidParameters, &[]).kind(), Kind::InvalidArgument);
         assert_eq!(classified(ReturnCode::NoSuchCommand, &[]).kind(), Kind::Unsupported);
+    }
+
+    #[test]
+    fn what_was_done_and_not_flushed_is_told_so_whatever_lvm_said_before() {
+        let error = classified(
+            ReturnCode::Unflushed,
+            &[(4, "Volume group \"data\" not found"), (3, "flush /dev/sdb: Input/output error")],
+        );
+        assert_eq!((error.kind(), error.effect()), (Kind::Io, Effect::Unknown));
+        assert!(error.answer().unwrap().ends_with("flush /dev/sdb: Input/output error"));
     }
 
     #[test]

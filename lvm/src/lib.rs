@@ -11,6 +11,7 @@ pub mod classify;
 mod command;
 mod device_path;
 pub mod dm;
+mod durable;
 mod error;
 mod extent;
 mod lvm;

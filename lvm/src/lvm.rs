@@ -1,5 +1,6 @@
 //! The handle through which everything is read and changed.
 
+use std::collections::HashMap;
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::mpsc::{self, Receiver};
@@ -12,7 +13,7 @@ use crate::recover::Recoverer;
 use crate::run::{Reply, Request, ReturnCode, Runner, Scope};
 use crate::worker::Pool;
 use crate::worker::conf::{Activation, Conf};
-use crate::{Error, Kind, Tag, classify};
+use crate::{Error, Kind, Tag, Uuid, classify};
 
 /// How long a caller waits for one command unless it says otherwise.
 pub(crate) const DEADLINE: Duration = Duration::from_secs(120);
@@ -50,7 +51,9 @@ pub struct Lvm {
     source: Arc<dyn MetadataSource>,
     parts: Option<Arc<Parts>>,
     settings: Arc<Settings>,
-    deadline: Duration,
+    pub(crate) deadline: Duration,
+    /// Of each group, the number of the metadata that are known to be flushed.
+    pub(crate) flushed: Arc<Mutex<HashMap<Uuid, u64>>>,
 }
 
 /// What a handle that was built stands on.
@@ -101,7 +104,14 @@ impl Lvm {
     /// A handle on parts of the caller's choosing.
     #[must_use]
     pub fn with_parts(runner: Arc<dyn Runner>, source: Arc<dyn MetadataSource>, settings: Settings) -> Self {
-        Self { runner, source, parts: None, settings: Arc::new(settings), deadline: DEADLINE }
+        Self {
+            runner,
+            source,
+            parts: None,
+            settings: Arc::new(settings),
+            deadline: DEADLINE,
+            flushed: Arc::default(),
+        }
     }
 
     pub(crate) fn of_parts(parts: Parts, settings: Settings) -> Self {
@@ -163,7 +173,8 @@ impl Lvm {
         command: &impl Command,
     ) -> Result<Receiver<Result<(), Error>>, Error> {
         let argv = command.words().into_argv(tried)?;
-        let request = Request { scope, tried: tried.to_owned(), argv, deadline: self.deadline };
+        let flush = self.written_by(&scope, command)?;
+        let request = Request { scope, tried: tried.to_owned(), argv, deadline: self.deadline, flush };
         let (sender, receiver) = mpsc::channel();
         let told = tried.to_owned();
         self.parts(tried)?.pool.run_long(&request, move |reply| {
@@ -180,7 +191,8 @@ impl Lvm {
     /// Runs a command and turns its refusal into an error.
     pub(crate) fn run(&self, scope: Scope, tried: &str, command: &impl Command) -> Result<Reply, Error> {
         let argv = command.words().into_argv(tried)?;
-        let request = Request { scope, tried: tried.to_owned(), argv, deadline: self.deadline };
+        let flush = self.written_by(&scope, command)?;
+        let request = Request { scope, tried: tried.to_owned(), argv, deadline: self.deadline, flush };
         let reply = self.runner.run(&request)?;
         if reply.code == ReturnCode::Succeeded {
             return Ok(reply);

@@ -1,6 +1,7 @@
 //! Running one LVM command: the request, the reply, and whoever carries it out.
 
 use std::fmt;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -44,6 +45,22 @@ pub struct Request {
     pub argv: Vec<String>,
     /// How long the caller waits. The command itself goes on after that.
     pub deadline: Duration,
+    /// Devices whose caches are flushed once LVM has carried the command out, and before it counts as done: LVM itself
+    /// sends no flush, so that what it wrote could still be lost with the power.
+    pub flush: Vec<PathBuf>,
+}
+
+/// Devices to flush without a command before it.
+#[derive(Clone, Debug)]
+pub struct Flush {
+    /// In whose queue this waits.
+    pub scope: Scope,
+    /// What is tried, in the infinitive, for error texts.
+    pub tried: String,
+    /// The devices.
+    pub devices: Vec<PathBuf>,
+    /// How long the caller waits.
+    pub deadline: Duration,
 }
 
 /// How liblvm2cmd's `lvm2_run` ended.
@@ -59,6 +76,8 @@ pub enum ReturnCode {
     InitFailed,
     /// Any real failure; the records tell which.
     Failed,
+    /// The command was carried out, but a device did not confirm that it keeps what was written.
+    Unflushed,
 }
 
 /// One line that LVM wrote.
@@ -109,5 +128,15 @@ pub trait Runner: fmt::Debug + Send + Sync {
     /// As [`Runner::run`]; [`Kind::Unsupported`] from a runner that has no kernel.
     fn change_tables(&self, change: &TableChange) -> Result<Reply, Error> {
         Err(Error::new(Kind::Unsupported, &change.tried).with_answer("this runner changes no tables"))
+    }
+
+    /// Flushes the caches of devices, in the group's queue. A suspended device is not opened, and counts as one that
+    /// cannot be flushed once it has stayed so for five seconds.
+    ///
+    /// # Errors
+    ///
+    /// As [`Runner::run`]; [`Kind::Unsupported`] from a runner without devices.
+    fn flush(&self, flush: &Flush) -> Result<Reply, Error> {
+        Err(Error::new(Kind::Unsupported, &flush.tried).with_answer("this runner flushes no devices"))
     }
 }

@@ -34,6 +34,8 @@ pub enum Points {
     Some(usize),
     /// Those before which the worker changed anything: the others find the same state as the one before them.
     Distinct,
+    /// Of those, the ones between two places in their list, counted from 1, both included.
+    DistinctBetween(usize, usize),
     /// Those between two ioctls of the worker, counted from its start, both included.
     Between(usize, usize),
 }
@@ -137,6 +139,10 @@ fn choose(first: usize, calls: &Calls, points: Points) -> Vec<usize> {
     match points {
         // What came before the first one was a worker's start, which changes nothing.
         Points::Distinct => calls.distinct.iter().copied().filter(|point| *point >= first).collect(),
+        Points::DistinctBetween(from, to) => {
+            let all = choose(first, calls, Points::Distinct);
+            all.into_iter().take(to).skip(from.saturating_sub(1)).collect()
+        }
         Points::All => (first..=last).collect(),
         Points::Between(from, to) => (first.max(from)..=last.min(to)).collect(),
         Points::Some(count) => {

@@ -107,6 +107,7 @@ pub fn ask_in(
         tried: words.join(" "),
         argv: words.iter().map(|word| (*word).to_owned()).collect(),
         deadline,
+        flush: Vec::new(),
     })
 }
 

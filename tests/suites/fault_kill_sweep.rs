@@ -267,12 +267,16 @@ macro_rules! every_point {
     };
 }
 
-/// All points, or what `GABION_SWEEP_POINTS` says: a number of points of each command, `FROM-TO`, or `distinct`.
+/// All points, or what `GABION_SWEEP_POINTS` says: a number of points of each command, `FROM-TO`, `distinct`, or
+/// `distinct:FROM-TO` for a part of those.
 fn points() -> Points {
     let Ok(wish) = std::env::var("GABION_SWEEP_POINTS") else { return Points::All };
     let number = |text: &str| text.parse().unwrap_or_else(|_| panic!("GABION_SWEEP_POINTS={wish}"));
     if wish == "distinct" {
         return Points::Distinct;
+    }
+    if let Some((from, to)) = wish.strip_prefix("distinct:").and_then(|part| part.split_once('-')) {
+        return Points::DistinctBetween(number(from), number(to));
     }
     match wish.split_once('-') {
         Some((from, to)) => Points::Between(number(from), number(to)),

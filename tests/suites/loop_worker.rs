@@ -490,7 +490,7 @@ fn a_command_goes_on_when_its_program_dies() -> Result<()> {
     let held = bench.hold_lock()?;
     // What a program leaves behind that dies with a command under way: a request in a socket that has ended.
     let (ours, theirs) = UnixStream::pair()?;
-    let job = Job::Lvm { line: create("orphan").join(" ") };
+    let job = Job::Lvm { line: create("orphan").join(" "), flush: Vec::new() };
     write_frame(&mut &ours, &JobRequest { seq: 1, job }, REQUEST_MAX)?;
     let mut worker = Command::new(rig::workers::worker_binary()?)
         .env("LVM_SYSTEM_DIR", bench.pool.conf_dir())
@@ -523,6 +523,7 @@ fn a_long_command_waits_for_locks_apart_from_the_queue_and_there_is_one_in_a_gro
         tried: format!("create {name}"),
         argv: create(name).iter().map(|word| (*word).to_owned()).collect(),
         deadline: PATIENCE,
+        flush: Vec::new(),
     };
     let (sender, receiver) = mpsc::channel();
     bench.pool.run_long(&request("long"), move |result| sender.send(result).unwrap())?;

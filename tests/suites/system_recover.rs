@@ -49,6 +49,7 @@ fn command(killer: &Killer, words: &[&str], deadline: Duration) -> Result<lvm::r
         tried: words.join(" "),
         argv: words.iter().map(|word| (*word).to_owned()).collect(),
         deadline,
+        flush: Vec::new(),
     };
     killer.group().lvm().workers().expect("a pool").run(&request)
 }

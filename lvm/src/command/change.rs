@@ -25,6 +25,11 @@ pub(crate) enum LvChange<'a> {
 }
 
 impl LvChange<'_> {
+    /// Whether it is written down, and not only done in the kernel.
+    fn commits(&self) -> bool {
+        !matches!(self, Self::Activate | Self::Deactivate | Self::Refresh | Self::Scrub(_))
+    }
+
     fn of<'a>(&self, targets: impl IntoIterator<Item = &'a Target<'a>>) -> Words {
         let words = Words::yes("lvchange");
         let words = match self {
@@ -68,12 +73,20 @@ impl Command for (LvChange<'_>, Target<'_>) {
     fn words(&self) -> Words {
         self.0.of([&self.1])
     }
+
+    fn commits(&self) -> bool {
+        self.0.commits()
+    }
 }
 
 /// A change together with the volumes that it applies to.
 impl Command for (LvChange<'_>, &[Target<'_>]) {
     fn words(&self) -> Words {
         self.0.of(self.1)
+    }
+
+    fn commits(&self) -> bool {
+        self.0.commits()
     }
 }
 

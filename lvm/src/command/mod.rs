@@ -1,7 +1,7 @@
 //! Command lines for LVM, built from typed parts only: one file per family of commands.
 //!
 //! Nothing here takes free text. Names and tags are newtypes that were checked when they were made, sizes are
-//! extents or sectors, devices are [`DevicePath`](crate::DevicePath)s, and every option is a literal in this module.
+//! extents or sectors, devices are [`DevicePath`]s, and every option is a literal in this module.
 
 mod cache;
 mod change;
@@ -22,11 +22,11 @@ pub(crate) use pv::{PvChange, PvCreate, PvMove, PvMoveAbort, PvRemove, PvResize}
 pub(crate) use thin::{PoolCreate, PoolMetadataExtend, ThinCreate, ThinSnapshotCreate};
 pub(crate) use vg::{VgCreate, VgExtend, VgReduce, VgReduceMissing, VgRemove, VgRename, VgRestoreMissing};
 
-use crate::{Error, Extents, Kind, LvName, VgName};
+use crate::{DevicePath, Error, Extents, Kind, LvName, VgName};
 use devices::Sectors;
 
-/// Words that liblvm2cmd takes in one command line (`MAX_ARGS`).
-const WORDS_MAX: usize = 64;
+/// Words that liblvm2cmd takes in one command line.
+const WORDS_MAX: usize = crate::worker::line::WORDS_MAX;
 
 /// A volume as a command line calls it: `group/volume`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -93,7 +93,7 @@ impl Words {
     ///
     /// # Errors
     ///
-    /// [`Kind::InvalidArgument`] above the 64 words that liblvm2cmd takes.
+    /// [`Kind::InvalidArgument`] above the words that liblvm2cmd takes.
     pub(crate) fn into_argv(self, tried: &str) -> Result<Vec<String>, Error> {
         if self.0.len() > WORDS_MAX {
             return Err(Error::new(Kind::InvalidArgument, tried)
@@ -111,6 +111,16 @@ impl Words {
 pub(crate) trait Command {
     /// The words, verb first.
     fn words(&self) -> Words;
+
+    /// Whether it writes metadata: all but those that only change what the kernel has.
+    fn commits(&self) -> bool {
+        true
+    }
+
+    /// Devices that it writes to besides the PVs of its group.
+    fn devices(&self) -> Vec<&DevicePath> {
+        Vec::new()
+    }
 }
 
 #[cfg(test)]
@@ -124,10 +134,10 @@ mod tests {
 
     #[test]
     fn more_words_than_the_library_takes_are_refused() {
-        let words = Words::cautious("vgextend").operands(0..63);
-        assert_eq!(words.clone().into_argv("extend a group").unwrap().len(), 64);
+        let words = Words::cautious("vgextend").operands(0..62);
+        assert_eq!(words.clone().into_argv("extend a group").unwrap().len(), 63);
         let error = words.operand("x").into_argv("extend group v").unwrap_err();
         assert_eq!(error.kind(), Kind::InvalidArgument);
-        assert!(error.to_string().starts_with("could not extend group v: the command needs 65 words"));
+        assert!(error.to_string().starts_with("could not extend group v: the command needs 64 words"));
     }
 }

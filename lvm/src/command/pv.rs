@@ -23,6 +23,10 @@ impl Command for PvCreate<'_> {
         };
         words.sectors("--metadatasize", self.metadata_size).operand(self.device)
     }
+
+    fn devices(&self) -> Vec<&DevicePath> {
+        vec![self.device]
+    }
 }
 
 /// Takes the size of the device over into the PV.
@@ -35,6 +39,10 @@ impl Command for PvResize<'_> {
     fn words(&self) -> Words {
         Words::cautious("pvresize").operand(self.device)
     }
+
+    fn devices(&self) -> Vec<&DevicePath> {
+        vec![self.device]
+    }
 }
 
 /// Removes the label of a PV that is in no group.
@@ -46,6 +54,10 @@ pub(crate) struct PvRemove<'a> {
 impl Command for PvRemove<'_> {
     fn words(&self) -> Words {
         Words::cautious("pvremove").operand(self.device)
+    }
+
+    fn devices(&self) -> Vec<&DevicePath> {
+        vec![self.device]
     }
 }
 

@@ -21,6 +21,10 @@ impl Command for VgCreate<'_> {
             .operand(self.name)
             .operands(self.devices)
     }
+
+    fn devices(&self) -> Vec<&DevicePath> {
+        self.devices.iter().collect()
+    }
 }
 
 /// Adds PVs that exist already.
@@ -33,6 +37,10 @@ pub(crate) struct VgExtend<'a> {
 impl Command for VgExtend<'_> {
     fn words(&self) -> Words {
         Words::cautious("vgextend").operand(self.name).operands(self.devices)
+    }
+
+    fn devices(&self) -> Vec<&DevicePath> {
+        self.devices.iter().collect()
     }
 }
 
@@ -47,6 +55,10 @@ impl Command for VgRestoreMissing<'_> {
     fn words(&self) -> Words {
         Words::cautious("vgextend").flag("--restoremissing").operand(self.name).operands(self.devices)
     }
+
+    fn devices(&self) -> Vec<&DevicePath> {
+        self.devices.iter().collect()
+    }
 }
 
 /// Takes an empty PV out of the group.
@@ -59,6 +71,10 @@ pub(crate) struct VgReduce<'a> {
 impl Command for VgReduce<'_> {
     fn words(&self) -> Words {
         Words::cautious("vgreduce").operand(self.name).operand(self.device)
+    }
+
+    fn devices(&self) -> Vec<&DevicePath> {
+        vec![self.device]
     }
 }
 

@@ -178,6 +178,15 @@ impl Device {
         Ok(Some(Self { file, size, facts }))
     }
 
+    /// Writes what the page cache holds for it, and has the disk empty its own cache.
+    ///
+    /// # Errors
+    ///
+    /// What the system answers; an error of an earlier write counts, too.
+    pub fn sync(&self) -> io::Result<()> {
+        self.file.sync_all()
+    }
+
     pub(super) fn facts(&self) -> Facts {
         self.facts
     }

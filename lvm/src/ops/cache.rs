@@ -55,7 +55,7 @@ impl Group {
         let lv = seen.finished_lv(&self.lvm, slow, &tried)?;
         if let Some(SegmentKind::Cache(cache)) = lv.kind() {
             if is_mode(cache.settings.mode.as_ref(), mode) {
-                return Ok(Change::Already(Volume::of(seen.vg(), lv)));
+                return self.lvm.already(&seen, &tried, Volume::of(seen.vg(), lv));
             }
             self.run(&seen, &tried, &(LvChange::CacheMode(mode), seen.target(slow)))?;
             return self.volume_after(slow, &tried).map(Change::Made);
@@ -79,7 +79,7 @@ impl Group {
         let seen = Seen::of(&self.lvm, self.uuid, Need::Complete, &tried)?;
         let lv = seen.finished_lv(&self.lvm, slow, &tried)?;
         if let Some(SegmentKind::Writecache(_)) = lv.kind() {
-            return Ok(Change::Already(Volume::of(seen.vg(), lv)));
+            return self.lvm.already(&seen, &tried, Volume::of(seen.vg(), lv));
         }
         self.can_cache(&seen, lv, fast, &tried)?;
         self.run(&seen, &tried, &AttachWriteCache { slow: seen.target(slow), fast })?;
@@ -100,7 +100,7 @@ impl Group {
         let seen = Seen::of(&self.lvm, self.uuid, Need::Complete, &tried)?;
         let lv = seen.finished_lv(&self.lvm, slow, &tried)?;
         if !matches!(lv.kind(), Some(SegmentKind::Cache(_) | SegmentKind::Writecache(_))) {
-            return Ok(Change::Already(Volume::of(seen.vg(), lv)));
+            return self.lvm.already(&seen, &tried, Volume::of(seen.vg(), lv));
         }
         self.run(&seen, &tried, &DetachCache { slow: seen.target(slow), after })?;
         self.volume_after(slow, &tried).map(Change::Made)

@@ -64,7 +64,7 @@ impl Group {
             Err(error) => Err(error.answer().unwrap_or_default().to_owned()),
         };
         match differs {
-            Ok(()) => Ok(Change::Already(Volume::of(seen.vg(), found))),
+            Ok(()) => self.lvm.already(seen, tried, Volume::of(seen.vg(), found)),
             Err(difference) => Err(Error::new(Kind::AlreadyExists, tried)
                 .with_answer(format!("a volume of that name exists: {difference}"))
                 .with_advice("choose another name, or remove the other volume first")),
@@ -90,14 +90,17 @@ impl Group {
             return error;
         }
         let left = Seen::of(&self.lvm, self.uuid, Need::Ours, tried).and_then(|seen| {
-            match seen.vg().lv(name.as_str()).filter(|lv| seen.is_unfinished(lv)) {
-                Some(_) => self.remove_one(&seen, name, tried),
-                None => Ok(()),
+            match seen.vg().lv(name.as_str()) {
+                Some(lv) if seen.is_unfinished(lv) => {
+                    self.remove_one(&seen, name, tried).map(|()| Left::Nothing)
+                }
+                Some(_) => Ok(Left::Complete),
+                None => Ok(Left::Nothing),
             }
         });
         match left {
-            Ok(()) if error.effect() == Effect::Unknown => error.with_effect(Effect::None),
-            Ok(()) => error,
+            Ok(Left::Nothing) if error.effect() == Effect::Unknown => error.with_effect(Effect::None),
+            Ok(_) => error,
             // It stays tagged as unfinished, so that nobody uses it and the next start removes it.
             Err(_) => error.with_effect(Effect::Done).with_advice("remove what is unfinished in the group"),
         }
@@ -168,6 +171,13 @@ impl Group {
         }
         Ok(None)
     }
+}
+
+/// What a failed creation left.
+enum Left {
+    Nothing,
+    /// The volume, complete: only its last step was not confirmed.
+    Complete,
 }
 
 /// Whether the command behind an error may go on, or its group has to be recovered first.

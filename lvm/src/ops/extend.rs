@@ -110,7 +110,7 @@ impl Group {
         }
         let large_enough = lv.extents() >= wanted;
         if large_enough && pending.is_none() {
-            return Ok(Change::Already(Volume::of(vg, lv)));
+            return self.lvm.already(&seen, &tried, Volume::of(vg, lv));
         }
         let zeroes = extension.added == Added::Zeroed && lv.as_thin().is_none();
         if zeroes {

@@ -187,7 +187,7 @@ impl Lvm {
         if seen.resolve(devices, tried).is_err() || seen.vg().pvs.len() != devices.len() {
             return refuse("a group of that name exists on other devices".to_owned());
         }
-        Ok(Change::Already(group))
+        self.already(&seen, tried, group)
     }
 }
 
@@ -249,7 +249,7 @@ impl Group {
             }
         }
         if added.is_empty() {
-            return Ok(Change::Already(()));
+            return self.lvm.already(&seen, &tried, ());
         }
         self.run(&seen, &tried, &VgExtend { name: &seen.vg().name, devices: &added })?;
         Ok(Change::Made(()))
@@ -266,7 +266,7 @@ impl Group {
         let seen = Seen::of(&self.lvm, self.uuid, Need::Complete, &tried)?;
         let resolved = device.resolved()?;
         let Ok(devices) = seen.resolve(std::slice::from_ref(&resolved), &tried) else {
-            return Ok(Change::Already(()));
+            return self.lvm.already(&seen, &tried, ());
         };
         let pv = seen.pv_on(&resolved, &tried)?;
         let taken = pv.pe_count.get().saturating_sub(seen.vg().free_on(pv.uuid).get());
@@ -295,7 +295,7 @@ impl Group {
         let tried = format!("rename group {} to {to}", self.name);
         let seen = Seen::of(&self.lvm, self.uuid, Need::Complete, &tried)?;
         if seen.vg().name == *to {
-            return Ok(Change::Already(()));
+            return self.lvm.already(&seen, &tried, ());
         }
         if seen.view().vgs_named(to.as_str()).next().is_some() {
             return Err(Error::new(Kind::AlreadyExists, &tried).with_answer("another group has that name"));
@@ -333,7 +333,7 @@ impl Group {
         let seen = Seen::of(&self.lvm, self.uuid, need, &tried)?;
         let (add, remove) = changed_tags(&seen.vg().tags, add, remove);
         if add.is_empty() && remove.is_empty() {
-            return Ok(Change::Already(()));
+            return self.lvm.already(&seen, &tried, ());
         }
         let change = VgChange::Tags { add: &add, remove: &remove };
         self.run(&seen, &tried, &(change, &seen.vg().name))?;
@@ -356,7 +356,7 @@ impl Group {
         let lv = seen.finished_lv(&self.lvm, name, &tried)?;
         let (add, remove) = changed_tags(&lv.tags, add, remove);
         if add.is_empty() && remove.is_empty() {
-            return Ok(Change::Already(()));
+            return self.lvm.already(&seen, &tried, ());
         }
         let change = crate::command::LvChange::Tags { add: &add, remove: &remove };
         self.run(&seen, &tried, &(change, seen.target(name)))?;
@@ -379,7 +379,7 @@ impl Group {
             }
         }
         if devices.is_empty() {
-            return Ok(Change::Already(()));
+            return self.lvm.already(&seen, &tried, ());
         }
         self.run(&seen, &tried, &VgRestoreMissing { name: &seen.vg().name, devices: &devices })?;
         Ok(Change::Made(()))
@@ -395,7 +395,7 @@ impl Group {
         let seen = Seen::of(&self.lvm, self.uuid, Need::Ours, &tried)?;
         let vg = seen.vg();
         if vg.is_complete() {
-            return Ok(Change::Already(()));
+            return self.lvm.already(&seen, &tried, ());
         }
         // LVM would count the PVs as missing even if it refuses, so it is not asked in vain.
         if let Some(lv) = vg.lvs.iter().find(|lv| !lv.is_internal() && vg.is_partial(lv)) {

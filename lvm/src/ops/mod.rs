@@ -29,7 +29,7 @@ mod volume;
 mod wipe;
 
 pub(crate) use guard::Guard;
-pub(crate) use seen::{is_marked, is_unfinished};
+pub(crate) use seen::{Seen, is_marked, is_unfinished};
 
 pub use activate::Scrub;
 pub use cache::{AfterDetach, CacheMode};

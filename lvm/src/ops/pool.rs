@@ -401,7 +401,7 @@ impl Group {
             PoolSize::Share(percent) => seen.grown_to_share(lv, percent, &tried)?,
         };
         if lv.extents() >= wanted {
-            return Ok(Change::Already(Volume::of(seen.vg(), lv)));
+            return self.lvm.already(&seen, &tried, Volume::of(seen.vg(), lv));
         }
         let devices = seen.resolve(on, &tried)?;
         seen.has_room_to_extend(data, wanted, &devices, &tried)?;
@@ -427,7 +427,7 @@ impl Group {
             Error::new(Kind::Inconsistent, &tried).with_answer("its metadata volume is not in the group")
         })?;
         if metadata.extents() >= wanted {
-            return Ok(Change::Already(()));
+            return self.lvm.already(&seen, &tried, ());
         }
         seen.has_room_to_extend(metadata, wanted, &[], &tried)?;
         let size = seen.sectors(wanted, &tried)?;

@@ -91,6 +91,7 @@ impl Lvm {
                 return Err(Error::new(Kind::InUse, tried)
                     .with_answer("its label says that a group uses it whose other devices are not here"));
             }
+            self.flush(Scope::Free, &tried, vec![device.into()])?;
             return Ok(Change::Already(()));
         }
         let size = device_size(&device, &tried)?;
@@ -150,7 +151,7 @@ impl Group {
         };
         let grown: Vec<_> = seen.view().problems.iter().filter_map(grown).collect();
         if grown.is_empty() {
-            return Ok(Change::Already(Vec::new()));
+            return self.lvm.already(&seen, &tried, Vec::new());
         }
         let mut resized = Vec::new();
         for (pv, device) in grown {
@@ -181,7 +182,7 @@ impl Group {
         let allocation = allocation.filter(|wanted| *wanted != now);
         let (add, remove) = super::group::changed_tags(&pv.tags, add, remove);
         if allocation.is_none() && add.is_empty() && remove.is_empty() {
-            return Ok(Change::Already(()));
+            return self.lvm.already(&seen, &tried, ());
         }
         let change = PvChange { allocation, add: &add, remove: &remove };
         self.run(&seen, &tried, &(change, &device))?;

@@ -31,7 +31,7 @@ impl Group {
         let _guard = self.guard(name, &tried)?;
         let seen = Seen::of(&self.lvm, self.uuid, Need::Ours, &tried)?;
         if seen.vg().lv(name.as_str()).is_none() {
-            return Ok(Change::Already(()));
+            return self.lvm.already(&seen, &tried, ());
         }
         let lv = seen.own_lv(&self.lvm, name, &tried)?;
         seen.is_unused(lv, &tried)?;

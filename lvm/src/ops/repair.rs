@@ -29,14 +29,14 @@ impl Group {
             return Err(Error::new(Kind::InvalidArgument, tried).with_answer("it is not on RAID legs"));
         }
         let devices = seen.resolve(on, &tried)?;
-        let mut change = Change::Already(());
+        let mut repaired = false;
         for raid in raids {
             if seen.has_failed_legs(raid)? {
                 self.run(&seen, &tried, &Repair { target: seen.target(&raid.name), devices: &devices })?;
-                change = Change::Made(());
+                repaired = true;
             }
         }
-        Ok(change)
+        if repaired { Ok(Change::Made(())) } else { self.lvm.already(&seen, &tried, ()) }
     }
 
     /// Makes the spare for repairing pools' metadata again, on the PVs named or on any, where the group has none or lost
@@ -53,7 +53,7 @@ impl Group {
         let mut seen = Seen::of(&self.lvm, self.uuid, Need::Ours, &tried)?;
         if let Some(spare) = seen.vg().pool_metadata_spare() {
             if !seen.vg().is_partial(spare) {
-                return Ok(Change::Already(()));
+                return self.lvm.already(&seen, &tried, ());
             }
             self.remove_one(&seen, &spare.name, &tried)?;
             seen = Seen::of(&self.lvm, self.uuid, Need::Ours, &tried)?;
@@ -63,7 +63,7 @@ impl Group {
             part.map_or(0, |part| part.extents().get())
         };
         let Some(pool) = seen.vg().thin_pools().max_by_key(|pool| metadata(pool)) else {
-            return Ok(Change::Already(()));
+            return self.lvm.already(&seen, &tried, ());
         };
         // With a PV missing LVM extends nothing; this one held nothing but the spare, or the call fails.
         let _ = self.forget_missing()?;

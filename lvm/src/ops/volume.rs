@@ -242,9 +242,11 @@ impl Group {
         match (seen.vg().lv(from.as_str()), seen.vg().lv(to.as_str())) {
             (None, Some(_)) => {
                 let lv = seen.finished_lv(&self.lvm, to, &tried)?;
-                return Ok(Change::Already(Volume::of(seen.vg(), lv)));
+                return self.lvm.already(&seen, &tried, Volume::of(seen.vg(), lv));
             }
-            (Some(lv), Some(_)) if from == to => return Ok(Change::Already(Volume::of(seen.vg(), lv))),
+            (Some(lv), Some(_)) if from == to => {
+                return self.lvm.already(&seen, &tried, Volume::of(seen.vg(), lv));
+            }
             (Some(_), Some(_)) => {
                 return Err(Error::new(Kind::AlreadyExists, &tried)
                     .with_answer(format!("a volume {to} exists in the group")));

@@ -14,9 +14,10 @@ use super::lock::GroupLock;
 use super::order::{Act, Order, World, still_closed};
 use super::report::{GroupResult, Recovered, Step};
 use crate::dm::Dm;
+use crate::durable::with_metadata;
 use crate::metadata::Vg;
 use crate::ops::Guard;
-use crate::run::{Reply, Request, ReturnCode, Runner, Scope};
+use crate::run::{Flush, Reply, Request, ReturnCode, Runner, Scope};
 use crate::worker::conf::Activation;
 use crate::worker::table::{TableChange, TableStep};
 use crate::worker::{Recover, StillClosed};
@@ -192,8 +193,20 @@ impl World for Host<'_> {
             tried: tried.to_owned(),
             argv: words.iter().map(|word| (*word).to_owned()).collect(),
             deadline: DEADLINE,
+            // The recovery flushes once, at its end.
+            flush: Vec::new(),
         };
         succeeded(tried, &self.runner.run(&request)?)
+    }
+
+    fn flush(&self, tried: &str, vg: &Vg) -> Result<(), Error> {
+        let flush = Flush {
+            scope: self.scope.clone(),
+            tried: tried.to_owned(),
+            devices: with_metadata(vg),
+            deadline: DEADLINE,
+        };
+        succeeded(tried, &self.runner.flush(&flush)?)
     }
 
     fn claim(&self, vg: Uuid, lv: &LvName) -> Result<Option<Box<dyn Any>>, Error> {

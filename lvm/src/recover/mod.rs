@@ -9,7 +9,8 @@
 //! 2. what differs from the committed metadata is loaded anew;
 //! 3. every live table is [compared](compare()) with the committed metadata;
 //! 4. what was never completed is removed, never adopted;
-//! 5. udev cookies of dead workers are removed.
+//! 5. what is committed is flushed to the disks;
+//! 6. udev cookies of dead workers are removed.
 
 mod compare;
 mod cookie;

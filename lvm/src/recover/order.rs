@@ -41,6 +41,8 @@ pub(super) trait World {
     fn change(&self, tried: &str, acts: &[Act]) -> Result<(), Error>;
     /// Runs a command of LVM on the group.
     fn command(&self, tried: &str, words: &[&str]) -> Result<(), Error>;
+    /// Has the disks keep what is committed.
+    fn flush(&self, tried: &str, vg: &Vg) -> Result<(), Error>;
     /// Holds a volume's name against those who make it right now; `None` while somebody does.
     fn claim(&self, vg: Uuid, lv: &LvName) -> Result<Option<Box<dyn Any>>, Error>;
     /// The tag without which a volume is not ours.
@@ -80,6 +82,7 @@ impl<'w> Order<'w> {
             order.settle()?;
             order.note_remaining()?;
         }
+        order.flush()?;
         Ok(order.done)
     }
 
@@ -104,6 +107,12 @@ impl<'w> Order<'w> {
             None => self.world.live(self.vg)?.into_iter().map(orphan).collect(),
         };
         Ok(())
+    }
+
+    /// What the dead command committed is seen by everybody from now on, so that it must not vanish any more.
+    fn flush(&mut self) -> Result<(), Error> {
+        let Some(vg) = self.world.committed(self.vg)? else { return Ok(()) };
+        self.world.flush(&self.tried("flush what is committed"), &vg)
     }
 
     /// Under the group's lock: empties inactive slots, only then lets devices run, removes what nobody needs, and

@@ -273,6 +273,11 @@ impl World for Fake {
         Ok(())
     }
 
+    fn flush(&self, _: &str, vg: &Vg) -> Result<(), Error> {
+        self.log.borrow_mut().push(format!("flush {}", vg.seqno));
+        Ok(())
+    }
+
     fn command(&self, tried: &str, words: &[&str]) -> Result<(), Error> {
         self.log.borrow_mut().push(words.join(" "));
         (self.lvm)(self, words).map_err(|answer| Error::new(Kind::Other, tried).with_answer(answer))
@@ -292,10 +297,10 @@ fn nothing_to_do(_: &Fake, words: &[&str]) -> Result<(), String> {
 }
 
 #[test]
-fn a_group_in_order_is_only_looked_at() {
+fn a_group_in_order_is_only_looked_at_and_flushed() {
     let world = Fake::new(vg(5, &pool(1, "", &[("t", 't', 1, "")])), live_pool(1), nothing_to_do);
     assert_eq!(world.recover(), Recovered::default());
-    assert!(world.log().iter().all(|entry| entry == "lock"));
+    assert!(world.log().iter().all(|entry| entry == "lock" || entry.starts_with("flush")));
 }
 
 #[test]

@@ -12,7 +12,7 @@ use super::pool::{Recover, StillClosed};
 use super::state::{State, same};
 use super::table::TableChange;
 use crate::classify;
-use crate::run::{Reply, Request, ReturnCode, Runner, Scope};
+use crate::run::{Flush, Reply, Request, ReturnCode, Runner, Scope};
 use crate::{Effect, Error, Kind};
 
 /// First and longest pause between two tries of a command that found a lock held.
@@ -34,7 +34,7 @@ impl Core {
         request: &Request,
         recovering: Option<&Scope>,
     ) -> Result<Reply, Error> {
-        let job = Job::Lvm { line: line(&request.tried, &request.argv)? };
+        let job = Job::Lvm { line: line(&request.tried, &request.argv)?, flush: request.flush.clone() };
         self.carry_out(&request.scope, &request.tried, &job, request.deadline, recovering)
     }
 
@@ -48,6 +48,15 @@ impl Core {
         }
         let job = Job::Tables { steps: change.steps.clone(), udev: self.udev };
         self.carry_out(&change.scope, &change.tried, &job, change.deadline, recovering)
+    }
+
+    pub(super) fn run_flush(
+        self: &Arc<Self>,
+        flush: &Flush,
+        recovering: Option<&Scope>,
+    ) -> Result<Reply, Error> {
+        let job = Job::Flush { devices: flush.devices.clone() };
+        self.carry_out(&flush.scope, &flush.tried, &job, flush.deadline, recovering)
     }
 
     /// Runs a job within the deadline, again and again where a lock is held.
@@ -64,7 +73,8 @@ impl Core {
         loop {
             self.pass_barriers(scope, recovering, tried, end)?;
             let reply = reply(self.submit(scope, tried, job, end)?);
-            if reply.code == ReturnCode::Succeeded || !classify::is_lock_held(&reply.records) {
+            let carried_out = matches!(reply.code, ReturnCode::Succeeded | ReturnCode::Unflushed);
+            if carried_out || !classify::is_lock_held(&reply.records) {
                 return Ok(reply);
             }
             // A try that would not end before the deadline is not begun: it would leave the group in doubt.
@@ -226,6 +236,10 @@ impl Runner for Bypass {
 
     fn change_tables(&self, change: &TableChange) -> Result<Reply, Error> {
         self.core.run_change(change, Some(&self.scope))
+    }
+
+    fn flush(&self, flush: &Flush) -> Result<Reply, Error> {
+        self.core.run_flush(flush, Some(&self.scope))
     }
 }
 

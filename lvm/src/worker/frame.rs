@@ -5,6 +5,7 @@
 //! command runs. This is no stable interface: both ends come from one build, and [`PROTOCOL`] tells them apart.
 
 use std::io::{self, Read, Write};
+use std::path::PathBuf;
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -13,7 +14,7 @@ use super::table::TableStep;
 use crate::run::{LogRecord, ReturnCode};
 
 /// Changes with every change of the types below.
-pub const PROTOCOL: u32 = 1;
+pub const PROTOCOL: u32 = 2;
 /// Longest request, in bytes.
 pub const REQUEST_MAX: usize = 1 << 20;
 /// Longest reply, in bytes.
@@ -35,6 +36,13 @@ pub enum Job {
     Lvm {
         /// The line.
         line: String,
+        /// Devices to flush once it was carried out.
+        flush: Vec<PathBuf>,
+    },
+    /// Flush devices.
+    Flush {
+        /// The devices.
+        devices: Vec<PathBuf>,
     },
     /// Change tables, one step after the other; the first failure ends the job.
     Tables {
@@ -131,7 +139,10 @@ mod tests {
 
     #[test]
     fn a_frame_comes_back_as_it_went() {
-        let request = JobRequest { seq: 7, job: Job::Lvm { line: "vgs \"a b\"".to_owned() } };
+        let request = JobRequest {
+            seq: 7,
+            job: Job::Lvm { line: "vgs \"a b\"".to_owned(), flush: vec!["/dev/sdb".into()] },
+        };
         let mut bytes = Vec::new();
         write_frame(&mut bytes, &request, REQUEST_MAX).unwrap();
         let mut reader = bytes.as_slice();

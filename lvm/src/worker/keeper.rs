@@ -10,7 +10,7 @@ use super::cookie;
 use super::frame::{Job, JobReply};
 use super::process::{Outcome, Process, describe_exit};
 use super::state::{State, Waiting};
-use crate::run::Scope;
+use crate::run::{ReturnCode, Scope};
 use crate::{Effect, Error, Kind, classify};
 
 /// How often a silent worker is looked at.
@@ -19,6 +19,9 @@ const LOOK: Duration = Duration::from_millis(500);
 const DYING: Duration = Duration::from_secs(10);
 /// How long the helper may take that counts a cookie down.
 const COMPLETING: Duration = Duration::from_secs(30);
+
+/// Why a group is closed whose command was carried out and not confirmed: what a later one sees there may be lost yet.
+const UNFLUSHED: &str = "what it wrote could not be flushed";
 
 /// What does not change while the pool lives.
 #[derive(Clone, Debug)]
@@ -198,6 +201,9 @@ fn stay(shared: &Arc<Shared>, kept: &mut Option<Kept>, waiting: &Waiting) {
             } else {
                 *kept = Some(worker);
             }
+            if reply.code == ReturnCode::Unflushed {
+                shared.lock().quarantine(&waiting.scope, UNFLUSHED);
+            }
             finish(shared, waiting, Ok(reply));
         }
         Fate::Died(how) => {
@@ -306,7 +312,7 @@ fn mourn(shared: &Arc<Shared>, process: Process, waiting: &Waiting) {
     let tried = waiting.tried.clone();
     let spawned = thread::Builder::new().name("lvm-mourner".to_owned()).spawn(move || {
         mourner.end(process);
-        let job = Job::Lvm { line: String::new() };
+        let job = Job::Flush { devices: Vec::new() };
         finish_dead(&mourner, &Waiting { ticket, scope, tried, job }, "killed, and gone late");
     });
     // Without a thread to wait in, the group stays busy until this program ends: safe, and told by its error.
@@ -334,6 +340,9 @@ pub(super) fn run_apart(
         }
     };
     if let Outcome::Replied(reply) = outcome {
+        if reply.code == ReturnCode::Unflushed {
+            shared.lock().quarantine(scope, UNFLUSHED);
+        }
         shared.end(process);
         return Ok(reply);
     }

@@ -13,7 +13,7 @@ use super::frame::Job;
 use super::keeper::{Settings, Shared, run_apart};
 use super::state::{Quarantine, State};
 use super::table::TableChange;
-use crate::run::{Reply, Request, Runner, Scope};
+use crate::run::{Flush, Reply, Request, Runner, Scope};
 use crate::{Error, Kind};
 
 /// Brings a group back in order whose worker died, before the next command of that group runs.
@@ -148,6 +148,7 @@ impl PoolBuilder {
 ///     tried: "list the groups".to_owned(),
 ///     argv: vec!["vgs".to_owned()],
 ///     deadline: Duration::from_secs(10),
+///     flush: Vec::new(),
 /// })?;
 /// println!("{:?}", reply.records);
 /// # Ok::<(), lvm::Error>(())
@@ -276,7 +277,7 @@ impl Pool {
         request: &Request,
         on_end: impl FnOnce(Result<Reply, Error>) + Send + 'static,
     ) -> Result<(), Error> {
-        let job = Job::Lvm { line: line(&request.tried, &request.argv)? };
+        let job = Job::Lvm { line: line(&request.tried, &request.argv)?, flush: request.flush.clone() };
         let Scope::Vg { uuid, .. } = request.scope else {
             return Err(Error::new(Kind::InvalidArgument, &request.tried)
                 .with_answer("a long command belongs to a group"));
@@ -327,5 +328,9 @@ impl Runner for Pool {
 
     fn change_tables(&self, change: &TableChange) -> Result<Reply, Error> {
         self.core.run_change(change, None)
+    }
+
+    fn flush(&self, flush: &Flush) -> Result<Reply, Error> {
+        self.core.run_flush(flush, None)
     }
 }

@@ -264,7 +264,7 @@ mod tests {
     }
 
     fn job() -> Job {
-        Job::Lvm { line: "lvs".to_owned() }
+        Job::Lvm { line: "lvs".to_owned(), flush: Vec::new() }
     }
 
     fn reply() -> JobReply {

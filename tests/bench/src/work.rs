@@ -136,6 +136,7 @@ impl<'a> Library<'a> {
             tried: words.join(" "),
             argv: words.to_vec(),
             deadline: DEADLINE,
+            flush: Vec::new(),
         })?;
         ensure!(reply.code == ReturnCode::Succeeded, "{}: {:?}", words.join(" "), reply.records);
         Ok(())

@@ -13,6 +13,8 @@ const RESERVE: usize = 256 << 10;
 const KEPT_MAX: usize = 16 << 20;
 /// The length at which the library cuts a message without a word.
 const CUT: usize = 4095;
+/// The level of an error, as LVM counts.
+const ERROR: u8 = 3;
 /// The highest level that is kept: what `-v` and debugging add is dropped at once.
 const LEVEL_MAX: u8 = 4;
 
@@ -47,6 +49,11 @@ pub(crate) fn append(level: u8, message: &[u8]) {
     buffer.truncated |= message.len() >= CUT;
     buffer.text.extend_from_slice(message);
     buffer.marks.push((level, message.len()));
+}
+
+/// Keeps what went wrong in this program itself.
+pub(crate) fn say(message: &str) {
+    append(ERROR, message.as_bytes());
 }
 
 /// The messages since the last call, oldest first, and whether any was cut or dropped.

@@ -5,6 +5,7 @@
 //! the socket ends, it finishes its command and exits.
 
 mod ffi;
+mod flush;
 mod log;
 mod setup;
 mod tables;
@@ -62,7 +63,11 @@ fn answer(library: &Library, tables: &mut Tables, stderr: &Stderr, request: JobR
     log::take();
     let start = Instant::now();
     let code = match request.job {
-        Job::Lvm { line } => library.run(&line),
+        Job::Lvm { line, flush } => match library.run(&line) {
+            ReturnCode::Succeeded => flush::all(&flush),
+            code => code,
+        },
+        Job::Flush { devices } => flush::all(&devices),
         Job::Tables { steps, udev } => tables.change(&steps, udev),
         Job::CompleteCookie { cookie } => tables::complete_cookie(cookie),
     };

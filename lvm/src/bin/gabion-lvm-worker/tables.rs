@@ -19,8 +19,6 @@ use crate::log;
 
 /// How long udev may still have to do with a dead process's devices.
 const UDEV_PATIENCE: Duration = Duration::from_secs(3);
-/// The level of an error, as LVM counts.
-const ERROR: u8 = 3;
 
 /// What this process holds back.
 #[derive(Default)]
@@ -50,7 +48,7 @@ impl Tables {
         let mut code = ReturnCode::Succeeded;
         for step in steps {
             if let Err(error) = carry_out(step, &mut progress) {
-                say(&format!("{}: {error}", describe(step)));
+                log::say(&format!("{}: {error}", describe(step)));
                 code = FAILED;
                 break;
             }
@@ -63,7 +61,7 @@ impl Tables {
         if progress.cookie != 0
             && let Err(error) = devmapper::wait_cookie(progress.cookie)
         {
-            say(&format!("wait for udev (cookie {:#x}): {error}", progress.cookie));
+            log::say(&format!("wait for udev (cookie {:#x}): {error}", progress.cookie));
             code = FAILED;
         }
         self.account(progress);
@@ -86,14 +84,10 @@ pub(crate) fn complete_cookie(cookie: u32) -> ReturnCode {
     match devmapper::complete_cookie(cookie) {
         Ok(()) => ReturnCode::Succeeded,
         Err(error) => {
-            say(&format!("complete udev cookie {cookie:#x}: {error}"));
+            log::say(&format!("complete udev cookie {cookie:#x}: {error}"));
             FAILED
         }
     }
-}
-
-fn say(message: &str) {
-    log::append(ERROR, message.as_bytes());
 }
 
 fn describe(step: &TableStep) -> String {
@@ -177,7 +171,7 @@ fn resume(device: &str, progress: &mut Progress) -> io::Result<()> {
 fn back_to_work(device: &str, progress: &mut Progress) {
     let cleared = Task::new(DM_DEVICE_CLEAR, device).and_then(Task::run);
     if let Err(error) = cleared.and_then(|()| resume(device, progress)) {
-        say(&format!("let device {device} run again: {error}"));
+        log::say(&format!("let device {device} run again: {error}"));
         progress.suspended.push(device.to_owned());
     }
 }
