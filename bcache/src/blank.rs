@@ -3,15 +3,10 @@
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
-use devices::{Bytes, DeviceNumber};
+use devices::{Bytes, DeviceNumber, SIGNATURE_HEAD, signature_ends};
 
 use crate::device::Device;
 use crate::{Error, Kind, Superblock};
-
-/// How far from the start signatures lie: the last copy of a LUKS2 header is at 4 MiB, VMFS at 1 and 2 MiB.
-const HEAD: u64 = 5 << 20;
-/// How far from the end signatures lie: MD superblocks, firmware RAID, ZFS labels, the copy of a GPT.
-const TAIL: u64 = 1 << 20;
 
 /// A block device that holds nothing, and that this process alone has open.
 ///
@@ -34,7 +29,7 @@ pub struct Blank {
 }
 
 impl Blank {
-    /// Claims a device whose first 5 MiB and last MiB are zeroes: no signature that anyone knows can be there.
+    /// Claims a device that is all zeroes wherever a signature can lie ([`signature_ends`]).
     ///
     /// # Errors
     ///
@@ -44,7 +39,7 @@ impl Blank {
         let tried = tried(path);
         let device = Device::claim(path, &tried)?;
         refuse_bcache(&device, &tried)?;
-        for (from, to) in ends(device.size().get()) {
+        for (from, to) in ends(device.size()) {
             if let Some(at) = device.first_content(from, to, &tried)? {
                 return Err(Error::new(Kind::Foreign, tried)
                     .with_answer(format!("something is written at byte {at}"))
@@ -102,10 +97,11 @@ impl Blank {
     /// The superblock comes last and in one write: before it the device is blank, after it the device is formatted.
     pub(crate) fn format(self, superblock: &Superblock, start: Bytes, tried: &str) -> Result<PathBuf, Error> {
         let size = self.device.size().get();
-        self.device.zero(0, HEAD.min(size), tried)?;
+        for (from, to) in ends(self.device.size()) {
+            self.device.zero(from, to, tried)?;
+        }
         // Below the cache, what lies here is the start of the cached device, where an old filesystem would come back.
-        self.device.zero(start.get(), start.get().saturating_add(HEAD).min(size), tried)?;
-        self.device.zero(aligned(size.saturating_sub(TAIL)), size, tried)?;
+        self.device.zero(start.get(), start.get().saturating_add(SIGNATURE_HEAD.get()).min(size), tried)?;
         self.device.flush(tried)?;
         self.device.write(Superblock::OFFSET.get(), &superblock.encode(), tried)?;
         match Superblock::read_from(&self.device, tried)? {
@@ -131,26 +127,12 @@ fn refuse_bcache(device: &Device, tried: &str) -> Result<(), Error> {
     }
 }
 
-/// The ranges in which signatures can lie.
-fn ends(size: u64) -> Vec<(u64, u64)> {
-    let tail = aligned(size.saturating_sub(TAIL));
-    if tail <= HEAD { vec![(0, size)] } else { vec![(0, HEAD), (tail, size)] }
+/// The ranges in which signatures can lie, in whole blocks.
+fn ends(size: Bytes) -> impl Iterator<Item = (u64, u64)> {
+    signature_ends(size).into_iter().map(|end| (aligned(end.start.get()), end.end.get()))
 }
 
 /// The start of the block of 4 KiB.
 const fn aligned(at: u64) -> u64 {
     at & !4095
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn both_ends_of_a_large_device_and_all_of_a_small_one() {
-        let mib = 1 << 20;
-        assert_eq!(ends(4 * mib), [(0, 4 * mib)]);
-        assert_eq!(ends(6 * mib), [(0, 6 * mib)]);
-        assert_eq!(ends(100 * mib + 512), [(0, 5 * mib), (99 * mib, 100 * mib + 512)]);
-    }
 }

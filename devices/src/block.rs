@@ -118,10 +118,11 @@ impl BlockDevice {
 }
 
 /// Whether device-mapper has suspended a device: an open or a read may then hang until it is resumed.
-#[cfg(feature = "mount")]
+#[cfg(any(feature = "mount", feature = "gpt"))]
 pub(crate) fn is_suspended(number: DeviceNumber) -> bool {
     let state = std::fs::read(format!("/sys/dev/block/{number}/dm/suspended"));
-    state.is_ok_and(|state| state.first() == Some(&b'1'))
+    // What cannot be understood counts as suspended, since that is the side on which nothing hangs.
+    state.is_ok_and(|state| state.first() != Some(&b'0'))
 }
 
 /// The number of the block device behind a path. A suspended one is refused, since whoever opens it would hang; `what`

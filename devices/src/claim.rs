@@ -1,15 +1,13 @@
 //! Taking a device for oneself: the check and the use in one step.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::os::fd::{AsFd, BorrowedFd};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
-
-use rustix::fs::OFlags;
 
 use crate::discovery::{Discovery, Disk, Inventory};
 use crate::eligibility::{Assessor, Bar, Chosen, Policy, Reason, add_content};
-use crate::probe::{check_node, probe, unreadable};
+use crate::held::Held;
+use crate::probe::{probe, unreadable};
 use crate::{Error, Kind};
 
 /// A device that is held exclusively, and was looked at again after that.
@@ -50,7 +48,6 @@ impl Claim {
         let before = Assessor::new(policy.clone()).without_probing(&inventory, &disk);
         refuse(&tried, before.bars(chosen))?;
         let file = open_exclusively(&tried, &disk)?;
-        check_node(&file, &disk)?;
         let inventory = discovery.inventory()?;
         let now = still_there(&tried, &inventory, &disk)?;
         let after = Assessor::new(policy.clone()).without_probing(&inventory, now);
@@ -81,8 +78,9 @@ impl AsFd for Claim {
 }
 
 fn open_exclusively(tried: &str, disk: &Disk) -> Result<File, Error> {
-    let flags = i32::try_from((OFlags::EXCL | OFlags::NONBLOCK | OFlags::CLOEXEC).bits()).unwrap_or_default();
-    OpenOptions::new().read(true).write(true).custom_flags(flags).open(&disk.path).map_err(|cause| {
+    let held = Held::open(&disk.path, &|| tried.to_owned())?;
+    held.is_still(disk, tried)?;
+    held.alone().map_err(|cause| {
         let error = Error::system(tried, cause);
         if error.kind() == Kind::InUse {
             return error

@@ -32,6 +32,7 @@ pub mod discovery;
 mod disk_ioctl;
 #[cfg(feature = "eligibility")]
 pub mod eligibility;
+mod ends;
 #[cfg(feature = "erase")]
 pub mod erase;
 mod error;
@@ -40,6 +41,8 @@ mod failure;
 pub mod filesystem;
 #[cfg(feature = "gpt")]
 pub mod gpt;
+#[cfg(feature = "eligibility")]
+mod held;
 #[cfg(feature = "loop")]
 mod ioctl;
 #[cfg(feature = "loop")]
@@ -53,6 +56,8 @@ pub mod probe;
 #[cfg(feature = "eligibility")]
 pub mod selector;
 mod size;
+#[cfg(any(feature = "eligibility", feature = "gpt", feature = "loop"))]
+mod stamp;
 #[cfg(feature = "mount")]
 mod syscall;
 
@@ -63,6 +68,7 @@ pub use claim::Claim;
 pub use devno::{DeviceNumber, ParseDeviceNumberError};
 #[cfg(feature = "discard")]
 pub use discard::discard;
+pub use ends::{SIGNATURE_HEAD, SIGNATURE_TAIL, signature_ends};
 pub use error::{Error, Kind};
 pub use failure::{Effect, Failure};
 pub use size::{Bytes, Sectors, SizeError};

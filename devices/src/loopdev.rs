@@ -18,6 +18,7 @@ use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
 
+use crate::stamp::Stamp;
 use crate::{Bytes, DeviceNumber, ioctl};
 
 /// The major number of every loop device (Documentation/admin-guide/devices.txt).
@@ -136,10 +137,10 @@ impl Attach {
             let path = PathBuf::from(format!("/dev/loop{number}"));
             match self.try_device(&path, &file, image) {
                 Ok(device) => {
-                    let held = (self.flags & ioctl::LO_FLAGS_AUTOCLEAR != 0).then_some(device);
                     let number = DeviceNumber { major: LOOP_MAJOR, minor: number };
-                    let backing = backing_file(number);
-                    return Ok(LoopDevice { path, number, backing, held, attached: true });
+                    let attachment = Attachment::of(&device, number).map_err(at("look at", &path))?;
+                    let held = (self.flags & ioctl::LO_FLAGS_AUTOCLEAR != 0).then_some(device);
+                    return Ok(LoopDevice { path, number, attachment, held, attached: true });
                 }
                 // Taken (EBUSY), removed (ENXIO, ENODEV), or its node not made yet (ENOENT).
                 Err(Errno::BUSY | Errno::NXIO | Errno::NODEV | Errno::NOENT) => {
@@ -187,13 +188,42 @@ fn open_read_write(path: &Path) -> io::Result<File> {
     OpenOptions::new().read(true).write(true).open(path)
 }
 
+/// What tells one attachment of a loop device from a later one: its number is given again to whoever asks next.
+#[derive(Debug)]
+struct Attachment {
+    /// The kernel counts each attachment (Linux 5.15).
+    sequence: Option<u64>,
+    /// The file as sysfs shows it, which changes when it is renamed or removed.
+    backing: Option<Vec<u8>>,
+}
+
+impl Attachment {
+    fn of(device: &File, number: DeviceNumber) -> io::Result<Self> {
+        let sequence = Stamp::of(device)?.and_then(|stamp| stamp.sequence);
+        Ok(Self { sequence, backing: backing_file(number) })
+    }
+
+    /// Whether a later look found the same attachment.
+    fn is_still(&self, sequence: Option<u64>, backing: Option<&[u8]>) -> bool {
+        match (self.sequence, sequence) {
+            (Some(then), Some(now)) => backing.is_some() && then == now,
+            _ => backing.is_some() && self.backing.as_deref() == backing,
+        }
+    }
+
+    fn lasts(&self, number: DeviceNumber) -> bool {
+        let path = format!("/sys/block/loop{}/diskseq", number.minor);
+        let sequence = std::fs::read_to_string(path).ok().and_then(|text| text.trim().parse().ok());
+        self.is_still(sequence, backing_file(number).as_deref())
+    }
+}
+
 /// An attached loop device. Dropping it detaches it, as far as that works without waiting; see [`Self::detach`].
 #[derive(Debug)]
 pub struct LoopDevice {
     path: PathBuf,
     number: DeviceNumber,
-    /// What sysfs showed after attaching.
-    backing: Option<Vec<u8>>,
+    attachment: Attachment,
     /// Kept open only for [`Attach::detach_on_close`], since an open descriptor disturbs exclusive users.
     held: Option<File>,
     attached: bool,
@@ -232,7 +262,7 @@ impl LoopDevice {
         self.clear()?;
         let end = Instant::now() + CLOSE_WAIT;
         // Another process may have attached another file to the same device meanwhile.
-        while self.backing.is_some() && backing_file(self.number) == self.backing {
+        while self.attachment.lasts(self.number) {
             if Instant::now() > end {
                 return Err(LoopError::InUse { path: self.path.clone() });
             }
@@ -258,6 +288,12 @@ impl LoopDevice {
                 .or_else(|_| File::open(&self.path))
                 .map_err(at("open", &self.path))?,
         };
+        // While it is open here nobody can attach another file to it: LOOP_CLR_FD waits for the last close.
+        let now = Attachment::of(&device, self.number).map_err(at("look at", &self.path))?;
+        if !self.attachment.is_still(now.sequence, now.backing.as_deref()) {
+            // Somebody else detached it, and the number may be of another file since.
+            return Ok(());
+        }
         match ioctl::loop_clear(&device) {
             // Not attached any more: somebody else was quicker.
             Ok(()) | Err(Errno::NXIO) => Ok(()),
@@ -354,6 +390,58 @@ mod tests {
         assert!(start.elapsed() >= Duration::from_millis(150));
         assert_ne!(backing_file(number), Some(shown));
         holder.join().unwrap();
+    }
+
+    /// Attaches a file to the loop device of this number; false if another process was quicker.
+    fn attached_at(number: DeviceNumber, file: &Path) -> bool {
+        let node = format!("/dev/loop{}", number.minor);
+        std::process::Command::new("losetup").arg(&node).arg(file).status().unwrap().success()
+    }
+
+    #[test]
+    fn a_number_that_is_of_another_file_by_now_is_not_detached() {
+        if unavailable() {
+            return;
+        }
+        for drops in [true, false] {
+            let (mine, other) = (image(1 << 20), image(1 << 20));
+            // Somebody else may take the number in between.
+            let (device, number) = loop {
+                let device = Attach::new().file(mine.path()).unwrap();
+                let number = device.number();
+                std::process::Command::new("losetup").arg("-d").arg(device.path()).status().unwrap();
+                if attached_at(number, other.path()) {
+                    break (device, number);
+                }
+            };
+            if drops {
+                drop(device);
+            } else {
+                device.detach().unwrap();
+            }
+            let shown = backing_file(number).unwrap_or_default();
+            assert_eq!(shown.trim_ascii_end(), other.path().as_os_str().as_bytes(), "it was detached");
+            std::process::Command::new("losetup")
+                .arg("-d")
+                .arg(format!("/dev/loop{}", number.minor))
+                .status()
+                .unwrap();
+        }
+    }
+
+    #[test]
+    fn a_device_whose_file_was_removed_is_still_the_one_to_detach() {
+        if unavailable() {
+            return;
+        }
+        let file = image(1 << 20);
+        let device = Attach::new().file(file.path()).unwrap();
+        let (number, sequence) = (device.number(), device.attachment.sequence);
+        drop(file);
+        device.detach().unwrap();
+        let shown = std::fs::read_to_string(format!("/sys/block/loop{}/diskseq", number.minor));
+        assert!(sequence.is_some() == shown.is_ok());
+        assert!(backing_file(number).is_none_or(|_| shown.unwrap().trim() != sequence.unwrap().to_string()));
     }
 
     #[test]

@@ -4,24 +4,21 @@
 //! that cannot be read and calls such a device blank; so both ends are read first, and an error there is an error.
 
 use std::collections::BTreeSet;
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::FileExt;
 use std::sync::mpsc::{self, Receiver};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use libblkid_rs::{BlkidErr, BlkidProbe, BlkidProbeRet, BlkidSafeprobeRet, BlkidSublks, BlkidSublksFlags};
-use rustix::fs::OFlags;
 
 use crate::discovery::Disk;
 use crate::eligibility::Reason;
-use crate::{Bytes, DeviceNumber, Error, Kind};
-
-/// How much of each end is read before libblkid looks. Its farthest signatures (those of ZFS) lie within.
-const ENDS: u64 = 1 << 20;
+use crate::held::Held;
+use crate::{Bytes, DeviceNumber, Error, Kind, signature_ends};
 
 /// What a signature is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -95,10 +92,9 @@ fn failed(cause: &BlkidErr) -> Error {
 
 /// Fails when a sector that signatures lie in cannot be read.
 fn read_ends(file: &File) -> io::Result<()> {
-    let size = size_of(file)?;
     let mut buffer = vec![0; 1 << 16];
-    let mut read = |from: u64, to: u64| {
-        let mut at = from;
+    for end in signature_ends(Bytes::new(size_of(file)?)) {
+        let (mut at, to) = (end.start.get(), end.end.get());
         while at < to {
             let want = usize::try_from(to - at).unwrap_or(usize::MAX).min(buffer.len());
             match file.read_at(buffer.get_mut(..want).unwrap_or_default(), at)? {
@@ -106,10 +102,8 @@ fn read_ends(file: &File) -> io::Result<()> {
                 got => at += u64::try_from(got).unwrap_or(u64::MAX),
             }
         }
-        Ok(())
-    };
-    read(0, size.min(ENDS))?;
-    read(size.saturating_sub(ENDS).max(ENDS.min(size)), size)
+    }
+    Ok(())
 }
 
 fn size_of(file: &File) -> io::Result<u64> {
@@ -227,7 +221,7 @@ impl Prober {
         }
         let disk = disk.clone();
         let started = thread::Builder::new().name(format!("probe {}", disk.name)).spawn(move || {
-            let result = open(&disk).and_then(|file| probe(&file));
+            let result = open(&disk).and_then(|held| probe(held.file()));
             under_way().remove(&number);
             // Whoever asked may have given up.
             let _ = answer.send(result);
@@ -278,27 +272,10 @@ pub(crate) fn unreadable(error: &Error) -> Reason {
     Reason::Unreadable { answer: format!("{error}{cause}") }
 }
 
-/// Opens the device for reading, and makes sure that the node is that device.
-fn open(disk: &Disk) -> Result<File, Error> {
+/// Opens the device for reading, and makes sure that it is the one that the inventory showed.
+fn open(disk: &Disk) -> Result<Held, Error> {
     let tried = || format!("open {}", disk.path.display());
-    let flags = i32::try_from((OFlags::NONBLOCK | OFlags::CLOEXEC).bits()).unwrap_or_default();
-    let file = OpenOptions::new()
-        .read(true)
-        .custom_flags(flags)
-        .open(&disk.path)
-        .map_err(|cause| Error::system(tried(), cause))?;
-    check_node(&file, disk)?;
-    Ok(file)
-}
-
-/// Fails when the open file is not the device that it should be.
-pub(crate) fn check_node(file: &File, disk: &Disk) -> Result<(), Error> {
-    let tried = || format!("open {}", disk.path.display());
-    let metadata = file.metadata().map_err(|cause| Error::system(tried(), cause))?;
-    if !metadata.file_type().is_block_device() || DeviceNumber::from_rdev(metadata.rdev()) != disk.number {
-        return Err(Error::new(Kind::Inconsistent, tried())
-            .with_answer(format!("the node is not the device {}", disk.number))
-            .with_advice("something put another file in its place"));
-    }
-    Ok(())
+    let held = Held::open(&disk.path, &tried)?;
+    held.is_still(disk, &tried())?;
+    Ok(held)
 }

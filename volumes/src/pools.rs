@@ -218,7 +218,7 @@ impl<'a> Builder<'a> {
             && let Some(key) = disk.key()
         {
             let records = Records::in_directory(self.settings.state_dir.join("wiped"))?;
-            if records.wipe_once(disk, &Consent::to_destroy(key))?.is_made() {
+            if records.wipe_once(&Discovery::host(), disk, &Consent::to_destroy(key))?.is_made() {
                 let place = disk.path.display().to_string();
                 self.repairs.repairs.push(Repair { place, done: format!("wiped for class {}", class.name) });
             }
@@ -323,7 +323,6 @@ impl<'a> Builder<'a> {
                     name: spec.pool_name.clone(),
                     ratio: spec.overprovision_ratio,
                     refuse_at: spec.refuse_at,
-                    scratch: self.settings.run_dir.join("new"),
                 };
                 self.settle(&pool.pool)?;
                 Ok(Some(Box::new(pool)))

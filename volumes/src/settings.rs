@@ -39,7 +39,7 @@ pub struct Settings {
     pub scope: DeviceScope,
     /// Volume groups without our tag that may be taken over.
     pub adopt: Vec<VgName>,
-    /// Where configurations of workers and scratch mounts lie, best on a tmpfs.
+    /// Where configurations of workers lie, best on a tmpfs.
     pub run_dir: PathBuf,
     /// Where the locks of volumes lie; all programs that change these volumes share it.
     pub lock_dir: PathBuf,

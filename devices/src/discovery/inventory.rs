@@ -69,7 +69,9 @@ impl Inventory {
     ///
     /// # Errors
     ///
-    /// [`Kind::NotFound`] when there is nothing at that path, [`Kind::InvalidArgument`] when it is no block device.
+    /// [`Kind::NotFound`] when there is nothing at that path, [`Kind::InvalidArgument`] when it is no block device,
+    /// [`Kind::Inconsistent`] for a link of udev's (`/dev/disk/by-partuuid/…`) that is a name of another device as
+    /// well: of a copy, mostly. Where it leads is chance then.
     pub fn at(&self, path: &Path) -> Result<&Disk, Error> {
         let tried = || format!("find the disk {}", path.display());
         let metadata = fs::metadata(path).map_err(|cause| Error::system(tried(), cause))?;
@@ -77,11 +79,38 @@ impl Inventory {
             return Err(Error::new(Kind::InvalidArgument, tried()).with_answer("this is not a block device"));
         }
         let number = DeviceNumber::from_rdev(metadata.rdev());
-        self.by_number(number).ok_or_else(|| {
+        let disk = self.by_number(number).ok_or_else(|| {
             Error::new(Kind::NotFound, tried())
                 .with_answer(format!("the kernel has no block device {number}"))
                 .with_advice("the node is left from a device that has gone")
-        })
+        })?;
+        let link = path.to_owned();
+        let shared = |other: &&Disk| other.links.contains(&link) && !self.are_one(disk, other);
+        match self.disks.iter().find(shared) {
+            None => Ok(disk),
+            Some(other) => Err(Error::new(Kind::Inconsistent, tried())
+                .with_answer(format!("this is a name of {} and of {}", disk.name, other.name))
+                .with_advice("use another name, or give a copied disk identifiers of its own (sgdisk -G)")),
+        }
+    }
+
+    /// Whether two devices are the same storage, or the same partition of it, seen over different paths.
+    fn are_one(&self, one: &Disk, other: &Disk) -> bool {
+        let disk_of = |disk: &Disk| match &disk.kind {
+            DiskType::Partition(partition) => self.by_name(&partition.disk),
+            _ => None,
+        };
+        let start_of = |disk: &Disk| match &disk.kind {
+            DiskType::Partition(partition) => Some(partition.start),
+            _ => None,
+        };
+        self.overlap(one, other)
+            || match (disk_of(one), disk_of(other)) {
+                (Some(first), Some(second)) => {
+                    start_of(one) == start_of(other) && self.overlap(first, second)
+                }
+                _ => false,
+            }
     }
 
     /// Where the device's filesystem is mounted, in any mount namespace that a process of this system lives in.
@@ -135,6 +164,29 @@ impl Inventory {
         let Some(key) = disk.key() else { return Vec::new() };
         let same = |other: &&Disk| other.name != disk.name && other.key().as_ref() == Some(&key);
         self.disks.iter().filter(same).collect()
+    }
+
+    /// Other devices that bear the same key: copies, partition uuids and all, or other paths to the same disk. Which of
+    /// them is meant by the key cannot be told.
+    #[must_use]
+    pub fn namesakes(&self, disk: &Disk) -> Vec<&Disk> {
+        let Some(key) = disk.key() else { return Vec::new() };
+        let same = |other: &&Disk| other.number != disk.number && other.key().as_ref() == Some(&key);
+        self.disks.iter().filter(same).collect()
+    }
+
+    /// Fails when a device is not the only one with its key.
+    ///
+    /// # Errors
+    ///
+    /// [`Kind::Inconsistent`], with the names of the others.
+    pub fn refuse_namesakes(&self, disk: &Disk, tried: &str) -> Result<(), Error> {
+        let others = self.namesakes(disk);
+        let (Some(key), false) = (disk.key(), others.is_empty()) else { return Ok(()) };
+        let names: Vec<_> = others.iter().map(|other| other.name.as_str()).collect();
+        Err(Error::new(Kind::Inconsistent, tried)
+            .with_answer(format!("{key} is {}, and {} as well", disk.name, names.join(", ")))
+            .with_advice("give a copied disk identifiers of its own (sgdisk -G), or use a multipath device"))
     }
 
     /// Whether two devices share storage: one is the other, is made of it, or is another path to it.

@@ -88,16 +88,21 @@ pub struct Wiped {
 }
 
 /// Wipes every signature that libblkid knows from a device and from each of its partitions, which then are no more;
-/// zeroes both ends of them all (four mebibytes and one); and looks again whether nothing is left.
+/// zeroes all of them in which signatures can lie ([`signature_ends`](crate::signature_ends)); and looks again whether
+/// nothing is left.
 ///
 /// # Errors
 ///
 /// [`Kind::InUse`](crate::Kind::InUse) if the device or a part of it is in use, and then nothing was changed;
+/// [`Kind::InvalidArgument`](crate::Kind::InvalidArgument) for anything but a block device: a file is never touched;
 /// [`Kind::Inconsistent`](crate::Kind::Inconsistent) if something is still found afterwards; and of the disk.
 pub fn wipe(path: &Path) -> Result<Vec<Wiped>, Error> {
-    let mut claim = DiskFile::claim(path)?;
-    let found = signatures::present(&claim)?;
-    signatures::wipe(&mut claim)?;
+    wiped(&mut DiskFile::claim(path)?)
+}
+
+fn wiped(disk: &mut DiskFile) -> Result<Vec<Wiped>, Error> {
+    let found = signatures::present(disk)?;
+    signatures::wipe(disk)?;
     Ok(found)
 }
 
@@ -114,8 +119,7 @@ pub fn erase(
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Vec<Wiped>, Error> {
     let mut claim = DiskFile::claim(path)?;
-    let found = signatures::present(&claim)?;
-    signatures::wipe(&mut claim)?;
+    let found = wiped(&mut claim)?;
     blocks::erase(&mut claim, method, cancel, progress)?;
     Ok(found)
 }

@@ -6,7 +6,7 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 use super::{Wiped, signatures};
-use crate::discovery::{Disk, IdentityKey};
+use crate::discovery::{Discovery, Disk, IdentityKey};
 use crate::gpt::DiskFile;
 use crate::{Change, Error, Kind};
 
@@ -67,32 +67,32 @@ impl Records {
     /// Wipes a disk as [`wipe`](super::wipe) does, once: a disk whose record says that it was wiped is never touched
     /// again, whatever is on it now. A wipe that was cut short is finished, unless something new is on the disk since.
     ///
+    /// Whose key the consent names is looked up again once the disk is claimed, for its name, or its number, may be
+    /// another disk's since the inventory was made.
+    ///
     /// # Errors
     ///
     /// As [`wipe`](super::wipe); [`Kind::Unsupported`] for a disk that cannot be recognised again;
-    /// [`Kind::InvalidArgument`] if the consent is for another disk; [`Kind::Foreign`] if something new is on it.
-    pub fn wipe_once(&self, disk: &Disk, consent: &Consent) -> Result<Change<Vec<Wiped>>, Error> {
+    /// [`Kind::InvalidArgument`] if the consent is for another disk; [`Kind::Foreign`] if something new is on it;
+    /// [`Kind::Inconsistent`] if it became another disk meanwhile, or if another one bears the same key, so that
+    /// nobody can say which of them was meant.
+    pub fn wipe_once(
+        &self,
+        discovery: &Discovery,
+        disk: &Disk,
+        consent: &Consent,
+    ) -> Result<Change<Vec<Wiped>>, Error> {
         let tried = format!("wipe {}", disk.path.display());
-        let Some(key) = disk.key() else {
-            return Err(Error::new(Kind::Unsupported, tried)
-                .with_answer("it has no serial number or world-wide name by which it could be known again")
-                .with_advice("wipe it by hand"));
-        };
-        if consent.0 != key {
-            return Err(Error::new(Kind::InvalidArgument, tried)
-                .with_answer(format!("it is {key}, and the consent is for {}", consent.0.as_str())));
-        }
+        let key = consented(disk, consent, &tried)?;
         if self.is_wiped(&key)? {
             return Ok(Change::Already(Vec::new()));
         }
         let mut claim = DiskFile::claim(&disk.path)?;
+        same_and_unique(discovery, disk, &claim, consent, &tried)?;
         // Once more, now that nobody else can be wiping it: another process may have finished meanwhile.
         let noted = self.read(&key)?;
         if noted == Some(Noted::Finished) {
             return Ok(Change::Already(Vec::new()));
-        }
-        if claim.number() != Some(disk.number) {
-            return Err(Error::new(Kind::Busy, tried).with_answer("its node is another device by now"));
         }
         let found = signatures::present(&claim)?;
         let lines = found.iter().map(|wiped| line(&disk.path, wiped)).collect::<Vec<_>>();
@@ -153,6 +153,42 @@ impl Records {
         };
         replace().map_err(|error| Error::system(format!("write the record {}", path.display()), error))
     }
+}
+
+/// The key of a disk, if the consent is for it.
+fn consented(disk: &Disk, consent: &Consent, tried: &str) -> Result<IdentityKey, Error> {
+    let Some(key) = disk.key() else {
+        return Err(Error::new(Kind::Unsupported, tried)
+            .with_answer("it has no serial number or world-wide name by which it could be known again")
+            .with_advice("wipe it by hand"));
+    };
+    if consent.0 != key {
+        return Err(Error::new(Kind::InvalidArgument, tried)
+            .with_answer(format!("it is {key}, and the consent is for {}", consent.0.as_str())));
+    }
+    Ok(key)
+}
+
+/// Fails unless what is claimed is the disk that was looked at, and the only one with its key. While it is claimed it
+/// keeps its number.
+fn same_and_unique(
+    discovery: &Discovery,
+    disk: &Disk,
+    claim: &DiskFile,
+    consent: &Consent,
+    tried: &str,
+) -> Result<(), Error> {
+    let inventory = discovery.inventory()?;
+    let now = claim.number().and_then(|number| inventory.by_number(number));
+    let sequence = claim.sequence()?;
+    let is_that = |now: &&Disk| now.is_same_device(disk) && (sequence.is_none() || now.sequence == sequence);
+    let Some(now) = now.filter(is_that) else {
+        return Err(Error::new(Kind::Inconsistent, tried)
+            .with_answer(format!("{} went away, or became another disk", disk.name))
+            .with_advice("look at the disks again, and ask again for the right one"));
+    };
+    consented(now, consent, tried)?;
+    inventory.refuse_namesakes(now, tried)
 }
 
 /// A signature as a record has it: the disk's own name is not in it, since that does not last.

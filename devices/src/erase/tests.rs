@@ -31,9 +31,9 @@ fn a_wiped_image_is_blank_and_what_was_on_it_is_told() {
     if !made("mkfs.ext4", file.path()) {
         return;
     }
-    let wiped = wipe(file.path()).unwrap();
+    let wiped = wipe_image(file.path()).unwrap();
     assert!(wiped.iter().any(|wiped| wiped.signature.kind == "ext4"), "{wiped:?}");
-    assert_eq!(wipe(file.path()).unwrap(), []);
+    assert_eq!(wipe_image(file.path()).unwrap(), []);
 }
 
 #[test]
@@ -42,7 +42,7 @@ fn both_copies_of_a_partition_table_are_wiped() {
     let owner = "wiped".parse().unwrap();
     let mut gpt = Gpt::create(DiskFile::open_to_write(file.path()).unwrap(), &owner).unwrap();
     gpt.add(&"a".parse().unwrap(), Bytes::mib(4), State::New).unwrap();
-    let wiped = wipe(file.path()).unwrap();
+    let wiped = wipe_image(file.path()).unwrap();
     assert!(wiped.iter().any(|wiped| wiped.signature.kind == "gpt"), "{wiped:?}");
     let found = inspect(&DiskFile::open_to_read(file.path()).unwrap()).unwrap();
     assert_eq!(*found.condition(), Condition::Blank);
@@ -54,7 +54,7 @@ fn overwriting_reaches_every_byte_and_tells_how_far_it_is() {
     file.as_file().write_all(&[0xa5; 4096]).unwrap();
     let mut told = Vec::new();
     let cancel = Cancel::new();
-    erase(file.path(), Method::Overwrite, &cancel, &mut |progress| told.push(progress.done)).unwrap();
+    overwrite_image(file.path(), &cancel, &mut |progress| told.push(progress.done)).unwrap();
     assert_eq!(told, [Bytes::mib(1), Bytes::mib(2), Bytes::mib(3)]);
     let bytes = fs::read(file.path()).unwrap();
     // A block of 4 KiB of random bytes that is all zeroes does not happen.
@@ -68,7 +68,7 @@ fn a_cancelled_erasure_stops_at_its_next_block() {
     let cancel = Cancel::new();
     let stop = cancel.clone();
     let mut calls = 0;
-    let error = erase(file.path(), Method::Overwrite, &cancel, &mut |_| {
+    let error = overwrite_image(file.path(), &cancel, &mut |_| {
         calls += 1;
         stop.cancel();
     })
@@ -77,6 +77,32 @@ fn a_cancelled_erasure_stops_at_its_next_block() {
     assert!(error.to_string().contains("1 MiB of 3 MiB"), "{error}");
     let bytes = fs::read(file.path()).unwrap();
     assert!(bytes[1 << 20..].iter().all(|byte| *byte == 0));
+}
+
+fn wipe_image(path: &Path) -> Result<Vec<Wiped>, Error> {
+    wiped(&mut DiskFile::open_to_write(path)?)
+}
+
+fn overwrite_image(path: &Path, cancel: &Cancel, progress: &mut dyn FnMut(Progress)) -> Result<(), Error> {
+    blocks::erase(&mut DiskFile::open_to_write(path)?, Method::Overwrite, cancel, progress)
+}
+
+#[test]
+fn a_file_is_never_wiped_or_erased() {
+    let file = image(1);
+    file.as_file().write_all(b"a file of somebody").unwrap();
+    let before = fs::read(file.path()).unwrap();
+    let link = file.path().with_extension("link");
+    std::os::unix::fs::symlink(file.path(), &link).unwrap();
+    for path in [file.path(), &link, Path::new("/dev/null"), Path::new("/tmp")] {
+        assert_eq!(wipe(path).unwrap_err().kind(), Kind::InvalidArgument);
+        for method in [Method::Discard, Method::ZeroOut, Method::Overwrite] {
+            let error = erase(path, method, &Cancel::new(), &mut |_| {}).unwrap_err();
+            assert_eq!(error.kind(), Kind::InvalidArgument);
+        }
+    }
+    fs::remove_file(link).unwrap();
+    assert!(fs::read(file.path()).unwrap() == before);
 }
 
 /// A loop device with one partition that holds ext4.

@@ -6,6 +6,7 @@ use std::time::Duration;
 use super::FsType;
 use super::claim::Claim;
 use super::tool::{Ended, Tool};
+use crate::held::Held;
 use crate::{Effect, Error, Kind};
 
 /// How thoroughly to look.
@@ -40,16 +41,16 @@ pub enum Checked {
 pub fn check(device: &Path, fs: FsType, depth: Depth, patience: Duration) -> Result<Checked, Error> {
     let tried = format!("check {fs} on {}", device.display());
     // The programs claim it themselves, but say in many words that it is in use.
-    drop(Claim::new(device)?);
+    let device = &Claim::new(device)?.release();
     let tool = |program| Tool::new(fs, program, patience);
     match (fs, depth) {
         (FsType::Ext4, Depth::BeforeMount) => {
-            ext4_verdict(&tool("e2fsck").arg("-p").arg(device).run(&tried)?, &tried)
+            ext4_verdict(&tool("e2fsck").arg("-p").device(device).run(&tried)?, &tried)
         }
         (FsType::Ext4, Depth::Thorough) => ext4_thoroughly(device, patience, &tried),
         (FsType::Xfs | FsType::Btrfs, Depth::BeforeMount) => Ok(Checked::AtMount),
         (FsType::Xfs, Depth::Thorough) => {
-            let ended = tool("xfs_repair").arg("-n").arg(device).run(&tried)?;
+            let ended = tool("xfs_repair").arg("-n").device(device).run(&tried)?;
             match ended.code {
                 0 => Ok(Checked::Clean),
                 // xfs_repair(8): a dirty log, of which nothing can be said before it was replayed.
@@ -58,7 +59,7 @@ pub fn check(device: &Path, fs: FsType, depth: Depth, patience: Duration) -> Res
             }
         }
         (FsType::Btrfs, Depth::Thorough) => {
-            let ended = tool("btrfs").args(["check", "--readonly"]).arg(device).run(&tried)?;
+            let ended = tool("btrfs").args(["check", "--readonly"]).device(device).run(&tried)?;
             match ended.code {
                 0 => Ok(Checked::Clean),
                 _ => Err(damaged(
@@ -71,9 +72,9 @@ pub fn check(device: &Path, fs: FsType, depth: Depth, patience: Duration) -> Res
     }
 }
 
-pub(super) fn ext4_thoroughly(device: &Path, patience: Duration, tried: &str) -> Result<Checked, Error> {
+pub(super) fn ext4_thoroughly(device: &Held, patience: Duration, tried: &str) -> Result<Checked, Error> {
     let tool = Tool::new(FsType::Ext4, "e2fsck", patience);
-    ext4_verdict(&tool.args(["-f", "-p"]).arg(device).run(tried)?, tried)
+    ext4_verdict(&tool.args(["-f", "-p"]).device(device).run(tried)?, tried)
 }
 
 /// The exit status of e2fsck(8) is a sum of bits.

@@ -1,23 +1,24 @@
 //! Having a device alone, and knowing what is on it, in one step.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{Seek, SeekFrom};
-use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt, OpenOptionsExt};
-use std::path::{Path, PathBuf};
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::sync::PoisonError;
 use std::time::{Duration, Instant};
 
-use rustix::fs::OFlags;
 use rustix::io::Errno;
 use uuid::Uuid;
 
 use super::FsType;
-use crate::block::answering;
+use super::tool::SPAWNING;
+use crate::held::Held;
 use crate::mount::MountTable;
 use crate::probe::{Probed, Signature, probe};
-use crate::{Bytes, DeviceNumber, Error, Kind};
+use crate::{Bytes, Error, Kind};
 
 /// How long somebody's look (udev's after a close, above all) may keep a device from being claimed.
-const PATIENCE: Duration = Duration::from_secs(5);
+pub(super) const PATIENCE: Duration = Duration::from_secs(5);
 
 /// A filesystem that was found.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,9 +42,8 @@ pub struct Found {
 /// [`Kind::Busy`] for a suspended device; [`Kind::Io`] when it cannot be read: that is never "nothing found".
 pub fn detect(device: &Path) -> Result<Option<Found>, Error> {
     let tried = || format!("look for a filesystem on {}", device.display());
-    answering(device, "it", &tried)?;
-    let file = open(device, OFlags::empty(), Write::No).map_err(|cause| Error::system(tried(), cause))?;
-    Ok(signatures(probe(&file)?).into_iter().find_map(|signature| filesystem(&signature)))
+    let held = Held::open(device, &tried)?;
+    Ok(signatures(probe(held.file())?).into_iter().find_map(|signature| filesystem(&signature)))
 }
 
 /// A block device that this process alone has open for a claim, and on which no signature was found since.
@@ -100,7 +100,7 @@ impl Blank {
     }
 
     fn proven(claim: Claim) -> Result<Self, Error> {
-        let device = &claim.path;
+        let device = claim.path();
         let refused = |what: String| {
             Error::new(Kind::Foreign, format!("use {} as a blank device", device.display()))
                 .with_answer(what)
@@ -131,22 +131,25 @@ impl Blank {
 #[derive(Debug)]
 pub(super) struct Claim {
     file: File,
-    pub(super) path: PathBuf,
-    pub(super) number: DeviceNumber,
+    held: Held,
     pub(super) size: Bytes,
 }
 
 impl Claim {
     pub(super) fn new(device: &Path) -> Result<Self, Error> {
-        let tried = || format!("claim {}", device.display());
+        Self::of(Held::open(device, &|| claiming(device))?)
+    }
+
+    /// Claims the very device that is held.
+    pub(super) fn of(held: Held) -> Result<Self, Error> {
+        let tried = || claiming(held.path());
         let failed = |cause: std::io::Error| Error::system(tried(), cause);
-        let number = answering(device, "it", &tried)?;
         let deadline = Instant::now() + PATIENCE;
         let mut file = loop {
-            match open(device, OFlags::EXCL, Write::Yes) {
+            match held.alone() {
                 Ok(file) => break file,
                 Err(cause) if Errno::from_io_error(&cause) == Some(Errno::BUSY) => {
-                    if let Some(mount) = MountTable::read()?.of_device(number).next() {
+                    if let Some(mount) = MountTable::read()?.of_device(held.number()).next() {
                         return Err(failed(cause)
                             .with_answer(format!("it is mounted at {}", mount.mount_point.display()))
                             .with_advice("unmount it first"));
@@ -163,13 +166,20 @@ impl Claim {
                 Err(cause) => return Err(failed(cause)),
             }
         };
-        let opened = file.metadata().map_err(failed)?;
-        if !opened.file_type().is_block_device() || DeviceNumber::from_rdev(opened.rdev()) != number {
-            return Err(Error::new(Kind::Inconsistent, tried())
-                .with_answer("the path led to another device meanwhile"));
-        }
         let size = Bytes::new(file.seek(SeekFrom::End(0)).map_err(failed)?);
-        Ok(Self { file, path: device.to_owned(), number, size })
+        Ok(Self { file, held, size })
+    }
+
+    /// Lets programs have the device that claim it themselves; it cannot become another one meanwhile.
+    pub(super) fn release(self) -> Held {
+        let _nobody_starts = SPAWNING.lock().unwrap_or_else(PoisonError::into_inner);
+        drop(self.file);
+        self.held
+    }
+
+    /// The path that it was claimed by.
+    pub(super) fn path(&self) -> &Path {
+        self.held.path()
     }
 
     /// Zeroes the first superblock, by which libblkid and the kernel know the filesystem.
@@ -181,7 +191,7 @@ impl Claim {
             FsType::Btrfs => (65_536, 4096),
         };
         let erased = self.file.write_all_at(&vec![0; length], start).and_then(|()| self.file.sync_all());
-        let tried = || format!("erase what an unfinished attempt left on {}", self.path.display());
+        let tried = || format!("erase what an unfinished attempt left on {}", self.path().display());
         erased.map_err(|cause| Error::system(tried(), cause))
     }
 
@@ -191,15 +201,8 @@ impl Claim {
     }
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Write {
-    Yes,
-    No,
-}
-
-fn open(device: &Path, flags: OFlags, write: Write) -> std::io::Result<File> {
-    let flags = i32::try_from((flags | OFlags::NONBLOCK | OFlags::CLOEXEC).bits()).unwrap_or_default();
-    OpenOptions::new().read(true).write(write == Write::Yes).custom_flags(flags).open(device)
+fn claiming(device: &Path) -> String {
+    format!("claim {}", device.display())
 }
 
 fn signatures(probed: Probed) -> Vec<Signature> {

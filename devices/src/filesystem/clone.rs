@@ -16,8 +16,8 @@ use crate::{Change, Effect, Error, Kind};
 /// original. It must not be mounted. Already so is no error.
 ///
 /// What belongs to it is done here: ext4 is checked, which replays the journal of a copy that was taken while the
-/// original was in use; XFS is mounted for a moment (`nouuid`) below `scratch`, since its log must be replayed and
-/// its program reports success even when it refuses; btrfs gets its new uuid in the superblock alone
+/// original was in use; XFS is mounted for a moment (`nouuid`, in no directory), since its log must be replayed and its
+/// program reports success even when it refuses; btrfs gets its new uuid in the superblock alone
 /// (`metadata_uuid`, kernel 5.0), since the long way takes as long as its metadata are large. Success is what is found
 /// afterwards, not what the programs say.
 ///
@@ -28,35 +28,33 @@ use crate::{Change, Effect, Error, Kind};
 ///
 /// [`Kind::NotFound`] when no such filesystem is there; [`Kind::InUse`] when it is mounted; [`Kind::Inconsistent`] when
 /// it is damaged, or has another uuid than asked for afterwards.
-pub fn set_uuid(
-    device: &Path,
-    fs: FsType,
-    uuid: Uuid,
-    scratch: &Path,
-    patience: Duration,
-) -> Result<Change<Found>, Error> {
+pub fn set_uuid(device: &Path, fs: FsType, uuid: Uuid, patience: Duration) -> Result<Change<Found>, Error> {
     let tried = format!("give {fs} on {} the uuid {uuid}", device.display());
-    let found = Claim::new(device)?.detect()?.filter(|found| found.fs == fs);
+    let claim = Claim::new(device)?;
+    let found = claim.detect()?.filter(|found| found.fs == fs);
     let Some(found) = found else {
         return Err(Error::new(Kind::NotFound, tried).with_answer("no such filesystem is there"));
     };
     if found.uuid == uuid {
         return Ok(Change::Already(found));
     }
+    let mut held = claim.release();
     let tool = |program| Tool::new(fs, program, patience);
     let text = uuid.to_string();
     let ended = match fs {
         FsType::Ext4 => {
-            ext4_thoroughly(device, patience, &tried)?;
-            tool("tune2fs").args(["-U", &text]).arg(device).succeed(&tried)?
+            ext4_thoroughly(&held, patience, &tried)?;
+            tool("tune2fs").args(["-U", &text]).device(&held).succeed(&tried)?
         }
         FsType::Xfs => {
-            Scratch::mount(device, fs, scratch)?.end()?;
-            tool("xfs_admin").args(["-U", &text]).arg(device).succeed(&tried)?
+            drop(Scratch::mount(&held, fs, &|| tried.clone())?);
+            // The program would write beside whoever has mounted it since.
+            held = Claim::of(held)?.release();
+            tool("xfs_admin").args(["-U", &text]).device(&held).succeed(&tried)?
         }
-        FsType::Btrfs => tool("btrfstune").args(["-f", "-M", &text]).arg(device).succeed(&tried)?,
+        FsType::Btrfs => tool("btrfstune").args(["-f", "-M", &text]).device(&held).succeed(&tried)?,
     };
-    match Claim::new(device)?.detect()? {
+    match Claim::of(held)?.detect()? {
         Some(now) if now.fs == fs && now.uuid == uuid => Ok(Change::Made(now)),
         _ => Err(Error::new(Kind::Inconsistent, tried)
             .with_answer(format!("the program reported success, and it has another uuid: {}", ended.reason()))

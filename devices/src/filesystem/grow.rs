@@ -42,30 +42,37 @@ pub fn grow_mounted(device: &Path, fs: FsType, target: &Target) -> Result<Change
             .with_answer("it is mounted read-only")
             .with_advice("grow it where it is mounted for writing"));
     }
-    let size = size_of(number, &tried)?;
-    let before = Usage::of(&root, &tried)?;
-    online(fs, &root, size).map_err(|errno| refused(tried(), errno))?;
-    let after = Usage::of(&root, &tried)?;
+    grow_at(&root, fs, number, &tried)
+}
+
+fn grow_at(
+    root: &OwnedFd,
+    fs: FsType,
+    device: DeviceNumber,
+    tried: &impl Fn() -> String,
+) -> Result<Change<Usage>, Error> {
+    let size = size_of(device, tried)?;
+    let before = Usage::of(root, tried)?;
+    online(fs, root, size).map_err(|errno| refused(tried(), errno))?;
+    let after = Usage::of(root, tried)?;
     Ok(if after.total > before.total { Change::Made(after) } else { Change::Already(after) })
 }
 
 /// Grows a filesystem that is not mounted. ext4 is checked first, as its program demands; XFS and btrfs grow only
-/// while they are mounted, so they are for a moment, in an empty directory of this process's own below `scratch`.
+/// while they are mounted, so they are for a moment, in no directory: nothing stays mounted, even if this is killed.
 ///
 /// # Errors
 ///
 /// [`Kind::InUse`] when it is mounted; [`Kind::Inconsistent`] when ext4 is damaged.
-pub fn grow_unmounted(device: &Path, fs: FsType, scratch: &Path, patience: Duration) -> Result<(), Error> {
+pub fn grow_unmounted(device: &Path, fs: FsType, patience: Duration) -> Result<(), Error> {
     let tried = || format!("grow {fs} on {}", device.display());
-    drop(Claim::new(device)?);
+    let held = Claim::new(device)?.release();
     if fs == FsType::Ext4 {
-        ext4_thoroughly(device, patience, &tried())?;
-        return Tool::new(fs, "resize2fs", patience).arg(device).succeed(&tried()).map(drop);
+        ext4_thoroughly(&held, patience, &tried())?;
+        return Tool::new(fs, "resize2fs", patience).device(&held).succeed(&tried()).map(drop);
     }
-    let scratch = Scratch::mount(device, fs, scratch)?;
-    let grown = grow_mounted(device, fs, scratch.target());
-    scratch.end()?;
-    grown.map(drop)
+    let scratch = Scratch::mount(&held, fs, &tried)?;
+    grow_at(scratch.root(), fs, held.number(), &tried).map(drop)
 }
 
 /// What resize2fs, xfs_growfs and btrfs do in the end, on the mount that was looked at. They find it by the names of

@@ -8,12 +8,14 @@ use std::io::Read;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::{Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal};
 
 use super::FsType;
+use crate::held::Held;
 use crate::{Effect, Error, Kind};
 
 /// Where programs are looked for, also by those that call others (`xfs_admin` is a script).
@@ -23,6 +25,10 @@ const KEPT: usize = 16 << 10;
 /// How long a killed program may take to end. One that waits for a dead device takes for ever.
 const KILL_WAIT: Duration = Duration::from_secs(10);
 
+/// Locked while a program starts. Until it is another program, it has a copy of each of our descriptors, claims among
+/// them; who closes one and wants it to be closed takes this.
+pub(super) static SPAWNING: Mutex<()> = Mutex::new(());
+
 /// A program with its arguments.
 #[derive(Debug)]
 pub(super) struct Tool {
@@ -30,6 +36,8 @@ pub(super) struct Tool {
     package: &'static str,
     arguments: Vec<OsString>,
     patience: Duration,
+    /// What to call the device that the program knows by its lasting path.
+    device: Option<(String, String)>,
 }
 
 /// How a program ended.
@@ -55,7 +63,7 @@ impl Ended {
 
 impl Tool {
     pub(super) fn new(fs: FsType, program: &'static str, patience: Duration) -> Self {
-        Self { program, package: fs.package(), arguments: Vec::new(), patience }
+        Self { program, package: fs.package(), arguments: Vec::new(), patience, device: None }
     }
 
     pub(super) fn arg(mut self, argument: impl AsRef<OsStr>) -> Self {
@@ -68,6 +76,13 @@ impl Tool {
         self
     }
 
+    /// A device as the next argument: not its name, which may lead to another one by now, but the open device.
+    pub(super) fn device(mut self, device: &Held) -> Self {
+        let path = device.lasting_path();
+        self.device = Some((path.display().to_string(), device.path().display().to_string()));
+        self.arg(path)
+    }
+
     /// Runs it to its end and gives its exit status, whatever that is.
     ///
     /// [`Kind::TimedOut`] when the deadline passed: it was killed then, and [`Effect::Unknown`] says that it may have
@@ -78,6 +93,7 @@ impl Tool {
                 .with_answer(format!("{} is in none of {DIRECTORIES}", self.program))
                 .with_advice(format!("install {}", self.package))
         })?;
+        let starting = SPAWNING.lock().unwrap_or_else(PoisonError::into_inner);
         let mut child = Command::new(program)
             .args(&self.arguments)
             .env_clear()
@@ -92,12 +108,17 @@ impl Tool {
             .map_err(|cause| {
                 Error::system(tried, cause).with_answer(format!("{} did not start", self.program))
             })?;
+        drop(starting);
         let output = child.stdout.take().map(keep_end);
         let errors = child.stderr.take().map(keep_end);
         let status = self.wait(child, tried)?;
         let text =
             |reader: Option<JoinHandle<String>>| reader.and_then(|r| r.join().ok()).unwrap_or_default();
-        let (output, errors) = (text(output), text(errors));
+        let named = |text: String| match &self.device {
+            Some((path, name)) => text.replace(path, name),
+            None => text,
+        };
+        let (output, errors) = (named(text(output)), named(text(errors)));
         let Some(code) = status.code() else {
             return Err(Error::new(Kind::Other, tried)
                 .with_answer(format!(

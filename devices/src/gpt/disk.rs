@@ -48,9 +48,9 @@ impl Disk {
     /// As [`Gpt::create`]; [`Kind::InUse`] if the disk or a part of it is in use.
     pub fn create(path: &Path, owner: &Owner) -> Result<Self, Error> {
         let (file, number) = locked(path, Access::Write)?;
-        // A descriptor of its own: as long as it is open nobody can mount or hold anything of the disk, which is
-        // wanted now and not later.
-        let claim = DiskFile::open(path, Access::Alone)?;
+        // A descriptor of its own, of the same disk whatever the path leads to by now: as long as it is open nobody can
+        // mount or hold anything of the disk, which is wanted now and not later.
+        let claim = file.alone()?;
         let gpt = Gpt::create(file, owner)?;
         drop(claim);
         Self::ready(gpt, number)

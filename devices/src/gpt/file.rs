@@ -8,6 +8,8 @@ use std::path::{Path, PathBuf};
 use rustix::fs::OFlags;
 
 use super::medium::Medium;
+use crate::block::is_suspended;
+use crate::stamp::{Stamp, path_of};
 use crate::{Bytes, DeviceNumber, Error, Kind, disk_ioctl as ioctl};
 
 /// Sectors of an image that nobody told otherwise.
@@ -32,9 +34,7 @@ pub struct DiskFile {
 pub(super) enum Access {
     Read,
     Write,
-    /// To look, and only if nobody holds the disk or one of its partitions.
-    Alone,
-    /// To write, under the same condition.
+    /// To write, and only if nobody holds the disk or one of its partitions.
     #[cfg(feature = "erase")]
     Claim,
 }
@@ -62,10 +62,44 @@ impl DiskFile {
     ///
     /// # Errors
     ///
-    /// The same; [`Kind::InUse`] if somebody mounts or holds it or a part of it now.
+    /// The same; [`Kind::InUse`] if somebody mounts or holds it or a part of it now; [`Kind::InvalidArgument`] for
+    /// anything but a block device, which nobody can have alone.
     #[cfg(feature = "erase")]
     pub fn claim(path: &Path) -> Result<Self, Error> {
+        let metadata =
+            path.metadata().map_err(|error| Error::system(format!("claim {}", path.display()), error))?;
+        if !metadata.file_type().is_block_device() {
+            return Err(Error::new(Kind::InvalidArgument, format!("claim {}", path.display()))
+                .with_answer("it is no block device")
+                .with_advice("name a disk; an image in a file can be attached to a loop device"));
+        }
         Self::open(path, Access::Claim)
+    }
+
+    /// A second descriptor of the same disk, which nobody else has or gets for himself while it is open.
+    pub(super) fn alone(&self) -> Result<File, Error> {
+        self.again(OFlags::EXCL)
+    }
+
+    /// A second descriptor of the same disk, through the page cache: libblkid reads and writes what is no whole sector.
+    #[cfg(feature = "erase")]
+    pub(crate) fn buffered(&self) -> Result<File, Error> {
+        self.again(OFlags::empty())
+    }
+
+    /// What it was opened by may lead to another disk by now.
+    fn again(&self, flags: OFlags) -> Result<File, Error> {
+        let tried = || format!("open {} again", self.name);
+        let failed = |error: io::Error| Error::system(tried(), error);
+        let flags = i32::try_from(flags.bits()).unwrap_or_default();
+        let path = path_of(&self.file);
+        let file =
+            OpenOptions::new().read(true).write(true).custom_flags(flags).open(path).map_err(failed)?;
+        let stamps = (Stamp::of(&file).map_err(failed)?, Stamp::of(&self.file).map_err(failed)?);
+        if stamps.0 != stamps.1 {
+            return Err(Error::new(Kind::Busy, tried()).with_answer("its medium was changed meanwhile"));
+        }
+        Ok(file)
     }
 
     /// Takes the image in a file for a disk with such sectors; a block device knows its own.
@@ -109,6 +143,14 @@ impl DiskFile {
         self.number
     }
 
+    /// The kernel's count of disks when its medium came.
+    #[cfg(feature = "erase")]
+    pub(crate) fn sequence(&self) -> Result<Option<u64>, Error> {
+        let stamp = Stamp::of(&self.file);
+        let stamp = stamp.map_err(|error| Error::system(format!("look at {}", self.name), error))?;
+        Ok(stamp.and_then(|stamp| stamp.sequence))
+    }
+
     /// Where it was opened.
     #[must_use]
     pub fn path(&self) -> &Path {
@@ -120,25 +162,17 @@ impl DiskFile {
     }
 }
 
-fn is_suspended(number: DeviceNumber) -> bool {
-    std::fs::read_to_string(format!("/sys/dev/block/{number}/dm/suspended"))
-        .is_ok_and(|text| text.trim() != "0")
-}
-
 fn open(path: &Path, access: Access, device: bool) -> io::Result<File> {
     let mut flags = OFlags::empty();
     if device {
         flags |= OFlags::DIRECT;
     }
-    if !matches!(access, Access::Read | Access::Write) && device {
+    #[cfg(feature = "erase")]
+    if access == Access::Claim && device {
         flags |= OFlags::EXCL;
     }
     let flags = i32::try_from(flags.bits()).map_err(io::Error::other)?;
-    OpenOptions::new()
-        .read(true)
-        .write(!matches!(access, Access::Read | Access::Alone))
-        .custom_flags(flags)
-        .open(path)
+    OpenOptions::new().read(true).write(access != Access::Read).custom_flags(flags).open(path)
 }
 
 /// A buffer that begins where direct input and output wants it to.

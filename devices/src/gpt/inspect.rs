@@ -8,8 +8,7 @@ use super::mbr::{self, Mbr};
 use super::medium::{self, Geometry, Medium};
 use super::ours::Owner;
 use super::table::Table;
-use super::{HEAD, TAIL};
-use crate::{Bytes, Error, Kind};
+use crate::{Bytes, Error, Kind, signature_ends};
 
 /// One thing that [`Gpt::repair`](super::Gpt::repair) mends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -281,9 +280,12 @@ fn is_possible(header: &Header, geometry: Geometry) -> bool {
 
 /// Whether both ends of the disk hold nothing but zeroes: what a new table overwrites, and where signatures are.
 fn has_blank_ends(medium: &dyn Medium, geometry: Geometry) -> io::Result<bool> {
-    let all = geometry.bytes(geometry.sectors);
-    let tail = all.saturating_sub(TAIL).max(HEAD.min(all));
-    Ok(is_blank(medium, geometry, Bytes::ZERO, HEAD.min(all))? && is_blank(medium, geometry, tail, all)?)
+    for end in signature_ends(geometry.bytes(geometry.sectors)) {
+        if !is_blank(medium, geometry, end.start, end.end)? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 fn is_blank(medium: &dyn Medium, geometry: Geometry, from: Bytes, to: Bytes) -> io::Result<bool> {

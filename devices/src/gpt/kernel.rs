@@ -22,6 +22,9 @@ pub(super) struct Known {
     pub(super) start: Bytes,
     pub(super) size: Bytes,
     pub(super) node: PathBuf,
+    /// Of the partition's own device.
+    #[cfg(feature = "erase")]
+    device: DeviceNumber,
 }
 
 impl Known {
@@ -34,6 +37,8 @@ impl Known {
             start: Sectors::new(value("start")?).to_bytes()?,
             size: Sectors::new(value("size")?).to_bytes()?,
             node: Path::new("/dev").join(name.replace('!', "/")),
+            #[cfg(feature = "erase")]
+            device: std::fs::read_to_string(dir.join("dev")).ok()?.trim().parse().ok()?,
         })
     }
 
@@ -128,11 +133,19 @@ pub(super) fn wait_for(disk: DeviceNumber, name: &str, partition: &Partition) ->
     }
 }
 
-/// The devices of a disk's partitions; none for an image.
+/// The partitions of a disk, each open for writing; none for an image. While the disk is claimed nobody else has them.
 #[cfg(feature = "erase")]
-pub(crate) fn nodes(disk: &super::DiskFile) -> Result<Vec<PathBuf>, Error> {
-    let known = known(disk)?;
-    Ok(known.into_iter().map(|known| known.node).collect())
+pub(crate) fn open_partitions(disk: &super::DiskFile) -> Result<Vec<super::DiskFile>, Error> {
+    let open = |known: Known| {
+        let partition = super::DiskFile::open_to_write(&known.node)?;
+        if partition.number() != Some(known.device) {
+            return Err(Error::new(Kind::Inconsistent, format!("open {}", known.node.display()))
+                .with_answer(format!("it is not partition {} of {}", known.number, disk.path().display()))
+                .with_advice("something put another file in its place"));
+        }
+        Ok(partition)
+    };
+    known(disk)?.into_iter().map(open).collect()
 }
 
 /// Has the kernel forget every partition of a disk.

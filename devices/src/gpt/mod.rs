@@ -35,7 +35,7 @@ mod table;
 #[cfg(test)]
 mod tests;
 
-use crate::{Bytes, Effect, Error, Kind};
+use crate::{Bytes, Effect, Error, Kind, signature_ends};
 use header::Header;
 use medium::Geometry;
 use table::Refusal;
@@ -45,16 +45,11 @@ pub use file::DiskFile;
 pub use header::Fault;
 pub use inspect::{Condition, Damage, Inspection, inspect};
 #[cfg(feature = "erase")]
-pub(crate) use kernel::{forget_all as forget_partitions, nodes as partition_nodes};
+pub(crate) use kernel::{forget_all as forget_partitions, open_partitions};
 pub use mbr::Mbr;
 pub use medium::Medium;
 pub use ours::{Owner, Ownership, State, TYPE, VolumeId};
 pub use table::{ALIGNMENT, Partition, PartitionNumber, Table};
-
-/// What is zeroed at the beginning of a new partition: no known signature lies further in.
-const HEAD: Bytes = Bytes::mib(4);
-/// The same at its end.
-const TAIL: Bytes = Bytes::mib(1);
 
 /// A sound table of ours on a medium, and the changes to it.
 ///
@@ -91,7 +86,8 @@ impl<M: Medium> Gpt<M> {
         }
     }
 
-    /// Makes an empty table of 128 entries on a blank disk: zeroes in its first four mebibytes and its last one.
+    /// Makes an empty table of 128 entries on a blank disk: zeroes wherever signatures can lie
+    /// ([`signature_ends`]).
     ///
     /// # Errors
     ///
@@ -180,7 +176,8 @@ impl<M: Medium> Gpt<M> {
         }
     }
 
-    /// Makes a partition larger where it is; a size that it already has changes nothing.
+    /// Makes a partition larger where it is; a size that it already has changes nothing. What it gains is zeroed before,
+    /// as far as signatures in it would be taken for the partition's own.
     ///
     /// # Errors
     ///
@@ -188,7 +185,17 @@ impl<M: Medium> Gpt<M> {
     pub fn grow(&mut self, number: PartitionNumber, to: Bytes) -> Result<Partition, Error> {
         let tried = format!("grow partition {number} of {} to {to}", self.medium.name());
         self.refuse_unknown(number, &tried)?;
-        self.change(tried, |table| table.grow(number, to))
+        let mut next = self.table.clone();
+        let before = next.partition(number).map_or(Bytes::ZERO, |partition| partition.size);
+        let grown = next.grow(number, to).map_err(|refusal| impossible(refusal, tried.clone()))?;
+        if grown.size > before {
+            self.unchanged_on_disk(&tried)?;
+            // Space that nobody has as yet, so a cut in between harms nothing.
+            zero_ends_behind(&mut self.medium, grown.start, grown.size, before)
+                .map_err(|error| Error::system(tried.clone(), error))?;
+            self.commit(next, tried)?;
+        }
+        Ok(grown)
     }
 
     /// Removes a partition, and zeroes both ends of what it was, so that no signature of it comes back in a partition
@@ -356,14 +363,20 @@ fn write(medium: &mut dyn Medium, geometry: Geometry, lba: u64, bytes: &[u8]) ->
     medium.write_at(geometry.bytes(lba), &whole)
 }
 
-/// Zeroes both ends of a range.
+/// Zeroes both ends of a range, where signatures of what it is to be could lie.
 pub(crate) fn zero_ends(medium: &mut dyn Medium, start: Bytes, size: Bytes) -> std::io::Result<()> {
+    zero_ends_behind(medium, start, size, Bytes::ZERO)
+}
+
+/// The same for what of the ends lies behind the first `kept` bytes of the range.
+fn zero_ends_behind(medium: &mut dyn Medium, start: Bytes, size: Bytes, kept: Bytes) -> std::io::Result<()> {
     let zeroes = vec![0; 1 << 20];
-    let (start, end) = (start.get(), start.get() + size.get());
-    let head_end = end.min(start + HEAD.get());
-    let tail_start = end.saturating_sub(TAIL.get()).max(head_end);
-    for (from, to) in [(start, head_end), (tail_start, end)] {
-        let mut at = from;
+    let sector = medium.sector().get();
+    for end in signature_ends(size) {
+        // Whole sectors, also at the odd end of an image.
+        let from = end.start.max(kept).get();
+        let mut at = start.get() + (from - from % sector);
+        let to = start.get() + end.end.get();
         while at < to {
             let length = (to - at).min(1 << 20);
             let piece = usize::try_from(length).map_err(std::io::Error::other)?;

@@ -143,8 +143,9 @@ pub fn bind_device(device: &Path, target: &Target) -> Result<Change<Mount>, Erro
     put(&copy, target, tried)
 }
 
-/// The filesystem, configured and opened, at no place yet.
-fn detached(
+/// The filesystem, configured and opened, at no place yet. The kernel unmounts it when the descriptor is closed before it
+/// has one.
+pub(crate) fn detached(
     device: &Path,
     fs_type: &str,
     options: &MountOptions,

@@ -25,6 +25,8 @@ mod options;
 mod table;
 mod target;
 
+#[cfg(feature = "filesystem")]
+pub(crate) use attach::detached;
 pub use attach::{bind, bind_device, mount};
 pub use change::{Spread, remount, set_access, set_propagation};
 pub use detach::{Unmounted, WhenBusy, unmount, unmount_device};

@@ -5,15 +5,11 @@ use std::io;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 
-use devices::{Bytes, Sectors};
+use devices::{Bytes, Sectors, signature_ends};
 use rustix::io::Errno;
 
 use crate::{Error, Kind};
 
-/// How far from the start signatures lie: the last copy of a LUKS2 header is at 4 MiB, VMFS at 1 and 2 MiB.
-const HEAD: u64 = 5 << 20;
-/// How far from the end signatures lie: MD superblocks, firmware RAID, ZFS labels.
-const TAIL: u64 = 1 << 20;
 /// Bytes written or read at once.
 const STEP: u64 = 1 << 20;
 /// What buffers and offsets are aligned to: no disk has larger logical blocks.
@@ -22,8 +18,8 @@ const ALIGN: usize = 4096;
 const O_DIRECT: i32 = rustix::fs::OFlags::DIRECT.bits().cast_signed();
 const O_EXCL: i32 = rustix::fs::OFlags::EXCL.bits().cast_signed();
 
-/// Makes sure that no signature can be found on a new volume: its first 5 MiB and its last MiB are zeroes, as read
-/// back from the device.
+/// Makes sure that no signature can be found on a new volume: wherever one can lie are zeroes, as read back from the
+/// device.
 ///
 /// # Errors
 ///
@@ -32,7 +28,8 @@ pub(crate) fn signatures(device: &Path, tried: &str) -> Result<(), Error> {
     let wipe = || -> io::Result<()> {
         let file = open(device)?;
         let size = length(&file)?;
-        for (from, to) in ends(size) {
+        for end in signature_ends(Bytes::new(size)) {
+            let (from, to) = (end.start.get(), end.end.get());
             if !is_zero(&file, from, to)? {
                 write_zeroes(&file, from, to)?;
                 if !is_zero(&file, from, to)? {
@@ -96,11 +93,6 @@ pub(crate) fn discard(device: &Path, tried: &str) -> Result<(), Error> {
     discard().map_err(|cause| failed(device, cause, "discard", tried))
 }
 
-/// The ranges in which signatures can lie, without overlap.
-fn ends(size: u64) -> Vec<(u64, u64)> {
-    if size <= HEAD + TAIL { vec![(0, size)] } else { vec![(0, HEAD), (size - TAIL, size)] }
-}
-
 fn open(device: &Path) -> io::Result<File> {
     // O_EXCL on a block device fails while it is mounted or held by another one.
     File::options().read(true).write(true).custom_flags(O_DIRECT | O_EXCL).open(device)
@@ -156,11 +148,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn both_ends_of_a_large_device_and_all_of_a_small_one() {
+    fn every_step_is_as_long_as_a_buffer_at_most() {
         let mib = 1 << 20;
-        assert_eq!(ends(4 * mib), [(0, 4 * mib)]);
-        assert_eq!(ends(6 * mib), [(0, 6 * mib)]);
-        assert_eq!(ends(100 * mib), [(0, 5 * mib), (99 * mib, 100 * mib)]);
         let steps: Vec<_> = steps(3 * mib, 5 * mib + 4096).collect();
         assert_eq!(steps, [(3 * mib, 1 << 20), (4 * mib, 1 << 20), (5 * mib, 4096)]);
     }

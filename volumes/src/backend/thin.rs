@@ -1,6 +1,5 @@
 //! Thin volumes: logical volumes that take space of their pool as they are written, and whose snapshots are instant.
 
-use std::path::PathBuf;
 use std::time::Duration;
 
 use devices::Bytes;
@@ -26,8 +25,6 @@ pub(crate) struct Thin {
     pub(crate) name: LvName,
     pub(crate) ratio: Ratio,
     pub(crate) refuse_at: RefuseAt,
-    /// Where copied filesystems are mounted for a moment.
-    pub(crate) scratch: PathBuf,
 }
 
 impl Thin {
@@ -103,9 +100,8 @@ impl Thin {
             look.vg().lv(name.as_str()).map_or(Content::Block, tags::content_of)
         };
         if let Content::Filesystem(fs) = content {
-            std::fs::create_dir_all(&self.scratch).map_err(|cause| Error::system(tried, cause))?;
             let uuid = self.pool.owner.filesystem_uuid(id)?;
-            let _ = filesystem::set_uuid(&copied.device, fs, uuid, &self.scratch, PATIENCE)?;
+            let _ = filesystem::set_uuid(&copied.device, fs, uuid, PATIENCE)?;
         }
         let _ = self.pool.group.tag_volume(name, &[], &[tags::tag(tags::FILLING)?])?;
         self.pool.made(id, tried)
