@@ -117,12 +117,29 @@ impl BlockDevice {
     }
 }
 
-/// Whether device-mapper has suspended a device: an open or a read may then hang until it is resumed.
+/// Whether device-mapper has suspended a device, or one that it is made of: an open or a read may then hang until that is
+/// resumed.
 #[cfg(any(feature = "mount", feature = "gpt"))]
 pub(crate) fn is_suspended(number: DeviceNumber) -> bool {
-    let state = std::fs::read(format!("/sys/dev/block/{number}/dm/suspended"));
+    is_suspended_or_above(&Path::new("/sys/dev/block").join(number.to_string()), DEEPEST)
+}
+
+/// Deeper stacks than any that makes sense; the kernel gives up long before.
+#[cfg(any(feature = "mount", feature = "gpt"))]
+const DEEPEST: usize = 16;
+
+#[cfg(any(feature = "mount", feature = "gpt"))]
+fn is_suspended_or_above(dir: &Path, deepest: usize) -> bool {
     // What cannot be understood counts as suspended, since that is the side on which nothing hangs.
-    state.is_ok_and(|state| state.first() != Some(&b'0'))
+    if std::fs::read(dir.join("dm/suspended")).is_ok_and(|state| state.first() != Some(&b'0')) {
+        return true;
+    }
+    let Some(left) = deepest.checked_sub(1) else { return false };
+    if dir.join("partition").exists() {
+        return is_suspended_or_above(&dir.join(".."), left);
+    }
+    let slaves = std::fs::read_dir(dir.join("slaves")).into_iter().flatten().flatten();
+    slaves.into_iter().any(|slave| is_suspended_or_above(&slave.path(), left))
 }
 
 /// The number of the block device behind a path. A suspended one is refused, since whoever opens it would hang; `what`
@@ -192,6 +209,28 @@ mod tests {
         assert_eq!(all[2].number, DeviceNumber { major: 8, minor: 16 });
         assert_eq!((all[2].size, all[2].holders.as_slice()), (Bytes::mib(1), &["dm-1".to_owned()][..]));
         assert_eq!(all[2].mapped, None);
+    }
+
+    #[cfg(any(feature = "mount", feature = "gpt"))]
+    #[test]
+    fn what_is_made_of_a_suspended_device_counts_as_suspended_at_every_level() {
+        use std::os::unix::fs::symlink;
+
+        let root = tempfile::tempdir().unwrap();
+        let suspended = |name: &str| is_suspended_or_above(&root.path().join(name), DEEPEST);
+        device(root.path(), "dm-0", &[("dm/suspended", "1\n")]);
+        for (name, below) in [("dm-1", "dm-0"), ("dm-2", "dm-1"), ("md0", "dm-2")] {
+            device(root.path(), name, &[("dm/suspended", "0\n"), ("slaves/.keep/x", "")]);
+            symlink(root.path().join(below), root.path().join(name).join("slaves").join(below)).unwrap();
+        }
+        device(root.path(), "md0/md0p1", &[("partition", "1\n")]);
+        for name in ["dm-0", "dm-1", "dm-2", "md0", "md0/md0p1"] {
+            assert!(suspended(name), "{name}");
+        }
+        device(root.path(), "dm-0", &[("dm/suspended", "0\n")]);
+        for name in ["dm-0", "dm-1", "dm-2", "md0", "md0/md0p1"] {
+            assert!(!suspended(name), "{name}");
+        }
     }
 
     #[test]

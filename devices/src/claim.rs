@@ -4,10 +4,10 @@ use std::fs::File;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
 
-use crate::discovery::{Discovery, Disk, Inventory};
-use crate::eligibility::{Assessor, Bar, Chosen, Policy, Reason, add_content};
+use crate::discovery::{Discovery, Disk, DiskType, Inventory};
+use crate::eligibility::{Assessor, Bar, Chosen, Policy, Reason, add_content, against_by_whole};
 use crate::held::Held;
-use crate::probe::{probe, unreadable};
+use crate::probe::{open, probe, unreadable, whole};
 use crate::{Error, Kind};
 
 /// A device that is held exclusively, and was looked at again after that.
@@ -51,7 +51,9 @@ impl Claim {
         let inventory = discovery.inventory()?;
         let now = still_there(&tried, &inventory, &disk)?;
         let after = Assessor::new(policy.clone()).without_probing(&inventory, now);
-        let mut reasons = after.reasons().to_vec();
+        // Before anything is read: what became suspended since would not answer.
+        refuse(&tried, after.bars(chosen))?;
+        let mut reasons = against_by_its_disk(&tried, &inventory, now)?;
         add_content(&mut reasons, probe(&file).map_err(|error| unreadable(&error)));
         let bars = |reason: &&Reason| chosen == Chosen::ByProperty || reason.bar() == Bar::Always;
         refuse(&tried, reasons.iter().filter(bars))?;
@@ -91,6 +93,16 @@ fn open_exclusively(tried: &str, disk: &Disk) -> Result<File, Error> {
     })
 }
 
+/// What the disk of a partition says against it. The claim of the partition keeps others from claiming the disk.
+fn against_by_its_disk(tried: &str, inventory: &Inventory, disk: &Disk) -> Result<Vec<Reason>, Error> {
+    let DiskType::Partition(partition) = &disk.kind else { return Ok(Vec::new()) };
+    let whole = inventory.by_name(&partition.disk).ok_or_else(|| {
+        Error::new(Kind::Inconsistent, tried)
+            .with_answer(format!("its disk {} went away while it was claimed", partition.disk))
+    })?;
+    Ok(against_by_whole(partition, &whole::look(open(whole)?.file())?))
+}
+
 /// The same device, in an inventory that was made after the claim.
 fn still_there<'a>(tried: &str, inventory: &'a Inventory, disk: &Disk) -> Result<&'a Disk, Error> {
     inventory.by_number(disk.number).filter(|now| now.is_same_device(disk)).ok_or_else(|| {
@@ -106,7 +118,8 @@ fn refuse<'a>(tried: &str, reasons: impl Iterator<Item = &'a Reason>) -> Result<
     let Some(first) = reasons.first() else { return Ok(()) };
     let kind = match first {
         Reason::Mounted { .. } | Reason::Swap | Reason::Held { .. } | Reason::Claimed => Kind::InUse,
-        Reason::Unreadable { .. } | Reason::NoAnswer | Reason::Suspended | Reason::Fault { .. } => Kind::Io,
+        Reason::Unreadable { .. } | Reason::NoAnswer | Reason::Fault { .. } => Kind::Io,
+        Reason::Suspended | Reason::SuspendedBelow { .. } => Kind::Io,
         _ => Kind::Foreign,
     };
     let answer: Vec<String> = reasons.iter().map(ToString::to_string).collect();

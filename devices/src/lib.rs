@@ -45,6 +45,8 @@ pub mod gpt;
 mod held;
 #[cfg(feature = "loop")]
 mod ioctl;
+#[cfg(feature = "eligibility")]
+mod leftover;
 #[cfg(feature = "loop")]
 pub mod loopdev;
 #[cfg(feature = "discovery")]

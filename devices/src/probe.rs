@@ -3,6 +3,8 @@
 //! libblkid looks through the `libblkid-rs` crate at the exact descriptor that was opened. It keeps silent about sectors
 //! that cannot be read and calls such a device blank; so both ends are read first, and an error there is an error.
 
+pub(crate) mod whole;
+
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::io;
@@ -18,6 +20,7 @@ use libblkid_rs::{BlkidErr, BlkidProbe, BlkidProbeRet, BlkidSafeprobeRet, BlkidS
 use crate::discovery::Disk;
 use crate::eligibility::Reason;
 use crate::held::Held;
+use crate::leftover::gpt_header;
 use crate::{Bytes, DeviceNumber, Error, Kind, signature_ends};
 
 /// What a signature is for.
@@ -71,6 +74,10 @@ pub enum Probed {
 pub fn probe(file: &File) -> Result<Probed, Error> {
     read_ends(file).map_err(|cause| Error::system("read both ends of the device", cause))?;
     let mut signatures = every_signature(file).map_err(|cause| failed(&cause))?;
+    if signatures.iter().all(|found| found.usage != Usage::PartitionTable) {
+        let header = size_of(file).and_then(|size| gpt_header(file, size));
+        signatures.extend(header.map_err(|cause| Error::system("look for a GPT on the device", cause))?);
+    }
     let mut verdict = prepared(file).map_err(|cause| failed(&cause))?;
     match verdict.do_safeprobe().map_err(|cause| failed(&cause))? {
         BlkidSafeprobeRet::None if signatures.is_empty() => Ok(Probed::Blank),
@@ -207,8 +214,17 @@ impl Prober {
         Self { deadline: Instant::now() + patience }
     }
 
-    /// Opens the device for reading and looks at it. Never call it for a suspended device.
-    pub(crate) fn start(&self, disk: &Disk) -> Pending {
+    /// Opens the device for reading and looks at it. Never call it for a device that is suspended, or that is made of one.
+    pub(crate) fn start(&self, disk: &Disk) -> Pending<Probed> {
+        self.look(disk, probe)
+    }
+
+    /// The same with another kind of look.
+    pub(crate) fn look<T: Send + 'static>(
+        &self,
+        disk: &Disk,
+        look: fn(&File) -> Result<T, Error>,
+    ) -> Pending<T> {
         let (answer, pending) = mpsc::channel();
         if disk.is_suspended() {
             return Pending::known(Reason::Suspended);
@@ -221,7 +237,7 @@ impl Prober {
         }
         let disk = disk.clone();
         let started = thread::Builder::new().name(format!("probe {}", disk.name)).spawn(move || {
-            let result = open(&disk).and_then(|held| probe(held.file()));
+            let result = open(&disk).and_then(|held| look(held.file()));
             under_way().remove(&number);
             // Whoever asked may have given up.
             let _ = answer.send(result);
@@ -238,19 +254,19 @@ impl Prober {
 
 /// A look that is under way.
 #[derive(Debug)]
-pub(crate) struct Pending {
-    answer: Receiver<Result<Probed, Error>>,
+pub(crate) struct Pending<T> {
+    answer: Receiver<Result<T, Error>>,
     deadline: Instant,
     known: Option<Reason>,
 }
 
-impl Pending {
+impl<T> Pending<T> {
     fn known(reason: Reason) -> Self {
         Self { answer: mpsc::channel().1, deadline: Instant::now(), known: Some(reason) }
     }
 
     /// What was found, or why nothing could be.
-    pub(crate) fn wait(self) -> Result<Probed, Reason> {
+    pub(crate) fn wait(self) -> Result<T, Reason> {
         if let Some(reason) = self.known {
             return Err(reason);
         }
@@ -273,7 +289,7 @@ pub(crate) fn unreadable(error: &Error) -> Reason {
 }
 
 /// Opens the device for reading, and makes sure that it is the one that the inventory showed.
-fn open(disk: &Disk) -> Result<Held, Error> {
+pub(crate) fn open(disk: &Disk) -> Result<Held, Error> {
     let tried = || format!("open {}", disk.path.display());
     let held = Held::open(&disk.path, &tried)?;
     held.is_still(disk, &tried())?;

@@ -85,8 +85,14 @@ pub enum DiskType {
     Rom,
     /// A diskette.
     Floppy,
-    /// A disk of another machine: `nbd`, `rbd`, `drbd`.
+    /// A disk of another machine: `nbd`, `rbd`, `drbd`, `aoe`, `rnbd`.
     Network(&'static str),
+    /// A disk that a program or another storage system of this host offers: `zvol`, `ublk`.
+    Offered(&'static str),
+    /// Raw flash without a controller, behind a thin layer (`mtdblock`, `ubiblock`).
+    Flash,
+    /// The kernel's device for measurements, which keeps nothing (`nullb`).
+    Null,
 }
 
 /// What is known of a partition, without reading its disk.
@@ -157,6 +163,9 @@ impl Disk {
             DiskType::Rom => "rom",
             DiskType::Floppy => "floppy",
             DiskType::Network(driver) => driver,
+            DiskType::Offered(by) => by,
+            DiskType::Flash => "flash",
+            DiskType::Null => "null",
         }
     }
 
@@ -283,6 +292,14 @@ impl DiskType {
             _ if is("nbd") => Self::Network("nbd"),
             _ if is("rbd") => Self::Network("rbd"),
             _ if is("drbd") => Self::Network("drbd"),
+            _ if is("rnbd") => Self::Network("rnbd"),
+            // Driver, shelf and slot of ATA over Ethernet.
+            _ if name.starts_with("etherd!") => Self::Network("aoe"),
+            _ if is("zd") => Self::Offered("zvol"),
+            _ if is("ublkb") => Self::Offered("ublk"),
+            _ if is("mtdblock") || is("ubiblock") => Self::Flash,
+            _ if is("nullb") => Self::Null,
+            _ if is("pktcdvd") => Self::Rom,
             _ => Self::Disk,
         }
     }

@@ -138,6 +138,22 @@ impl Inventory {
         self.closure(disk, |disk| disk.holders.iter().chain(&disk.partitions).cloned().collect())
     }
 
+    /// The disk that a partition is a part of; every other device itself.
+    #[must_use]
+    pub fn whole<'a>(&'a self, disk: &'a Disk) -> &'a Disk {
+        match &disk.kind {
+            DiskType::Partition(partition) => self.by_name(&partition.disk).unwrap_or(disk),
+            _ => disk,
+        }
+    }
+
+    /// A suspended device of device-mapper among those that the device is made of: to read it may hang, although an open
+    /// does not.
+    #[must_use]
+    pub fn suspended_below(&self, disk: &Disk) -> Option<&Disk> {
+        self.all_below(disk).into_iter().find(|below| below.is_suspended())
+    }
+
     fn closure(&self, disk: &Disk, next: impl Fn(&Disk) -> Vec<String>) -> Vec<&Disk> {
         let mut seen = BTreeSet::from([disk.name.clone()]);
         let mut found: Vec<&Disk> = Vec::new();

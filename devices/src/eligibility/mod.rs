@@ -18,6 +18,7 @@ mod reason;
 mod rules;
 #[cfg(test)]
 mod tests;
+mod whole;
 
 use std::fmt;
 use std::time::Duration;
@@ -27,6 +28,8 @@ pub use reason::{Bar, Reason};
 use crate::Bytes;
 use crate::discovery::{Disk, Inventory};
 use crate::probe::{Probed, Prober, Signature, Usage};
+use whole::Wholes;
+pub(crate) use whole::against as against_by_whole;
 
 /// What a user wants of devices beyond what is certain.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -170,30 +173,39 @@ impl Assessor {
     /// The verdict on one device of the inventory. Takes at most the policy's patience.
     #[must_use]
     pub fn assess(&self, inventory: &Inventory, disk: &Disk) -> Eligibility {
-        let mut eligibility = self.without_probing(inventory, disk);
-        if eligibility.allows(Chosen::ByName) {
-            let pending = Prober::new(self.policy.patience).start(disk);
-            add_content(&mut eligibility.reasons, pending.wait());
-        }
-        eligibility
+        let mut all = self.judge(inventory, std::iter::once(disk));
+        all.pop().map(|(_, eligibility)| eligibility).unwrap_or_default()
     }
 
     /// The verdict on every device, all looked at side by side: one that does not answer delays no other.
     #[must_use]
     pub fn assess_all<'a>(&self, inventory: &'a Inventory) -> Vec<(&'a Disk, Eligibility)> {
+        self.judge(inventory, inventory.iter())
+    }
+
+    fn judge<'a>(
+        &self,
+        inventory: &'a Inventory,
+        disks: impl Iterator<Item = &'a Disk>,
+    ) -> Vec<(&'a Disk, Eligibility)> {
         let prober = Prober::new(self.policy.patience);
-        let started: Vec<_> = inventory
-            .iter()
+        let mut wholes = Wholes::new(&prober, inventory);
+        let started: Vec<_> = disks
             .map(|disk| {
                 let eligibility = self.without_probing(inventory, disk);
-                let pending = eligibility.allows(Chosen::ByName).then(|| prober.start(disk));
+                let pending = eligibility.allows(Chosen::ByName).then(|| {
+                    wholes.start(disk);
+                    prober.start(disk)
+                });
                 (disk, eligibility, pending)
             })
             .collect();
+        let wholes = wholes.wait();
         started
             .into_iter()
             .map(|(disk, mut eligibility, pending)| {
                 if let Some(pending) = pending {
+                    eligibility.reasons.extend(wholes.against(disk));
                     add_content(&mut eligibility.reasons, pending.wait());
                 }
                 (disk, eligibility)

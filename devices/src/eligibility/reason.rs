@@ -38,17 +38,27 @@ pub enum Reason {
     },
     /// Device-mapper has suspended it; it is not opened, for that might hang.
     Suspended,
+    /// It is made of a device that device-mapper has suspended; it is not read, for that might hang.
+    SuspendedBelow {
+        /// That device's name.
+        device: String,
+    },
     /// It can be written only zone by zone.
     Zoned,
-    /// It is a CD, a diskette or memory.
+    /// It is a CD, a diskette, memory, raw flash, or nothing at all.
     NoDisk {
-        /// `rom`, `floppy`, `zram`, `ram`.
+        /// `rom`, `floppy`, `zram`, `ram`, `flash`, `null`.
         kind: &'static str,
     },
     /// It is a disk of another machine.
     Network {
-        /// `nbd`, `rbd`, `drbd`.
+        /// `nbd`, `rbd`, `drbd`, `aoe`, `rnbd`.
         driver: &'static str,
+    },
+    /// It is a disk that a program or another storage system of this host offers.
+    Offered {
+        /// `zvol`, `ublk`.
+        by: &'static str,
     },
     /// It is a file as a disk.
     Loop {
@@ -160,6 +170,13 @@ pub enum Reason {
         /// How the disk is used.
         by: String,
     },
+    /// It is a partition, and what its disk says about it is not known or contradicts the kernel.
+    DiskUnknown {
+        /// The disk's name.
+        disk: String,
+        /// What is wrong.
+        why: String,
+    },
     /// Somebody has claimed it for himself.
     Claimed,
 }
@@ -175,9 +192,11 @@ impl Reason {
             Self::Removable => "removable",
             Self::Fault { .. } => "fault",
             Self::Suspended => "suspended",
+            Self::SuspendedBelow { .. } => "suspended-below",
             Self::Zoned => "zoned",
             Self::NoDisk { .. } => "no-disk",
             Self::Network { .. } => "network",
+            Self::Offered { .. } => "offered",
             Self::Loop { .. } => "loop",
             Self::LoopDeleted { .. } => "loop-deleted",
             Self::LoopOfKubelet { .. } => "loop-of-kubelet",
@@ -201,6 +220,7 @@ impl Reason {
             Self::BootPartition { .. } => "boot-partition",
             Self::ExtendedPartition => "extended-partition",
             Self::DiskInUse { .. } => "disk-in-use",
+            Self::DiskUnknown { .. } => "disk-unknown",
             Self::Claimed => "claimed",
         }
     }
@@ -211,6 +231,7 @@ impl Reason {
         match self {
             Self::Removable
             | Self::Network { .. }
+            | Self::Offered { .. }
             | Self::Loop { .. }
             | Self::Mapped { .. }
             | Self::Array
@@ -230,9 +251,13 @@ impl fmt::Display for Reason {
             Self::Removable => f.write_str("its medium is removable"),
             Self::Fault { state } => write!(f, "the driver calls it {state}"),
             Self::Suspended => f.write_str("suspended by device-mapper"),
+            Self::SuspendedBelow { device } => {
+                write!(f, "made of {device}, which device-mapper has suspended")
+            }
             Self::Zoned => f.write_str("can be written only zone by zone"),
             Self::NoDisk { kind } => write!(f, "not a disk but {kind}"),
             Self::Network { driver } => write!(f, "a disk of another machine ({driver})"),
+            Self::Offered { by } => write!(f, "a disk that is offered by other software of this host ({by})"),
             Self::Loop { file } => write!(f, "the file {}", file.display()),
             Self::LoopDeleted { file } => write!(
                 f,
@@ -276,6 +301,7 @@ impl fmt::Display for Reason {
             Self::BootPartition { what } => write!(f, "boot or reserved partition ({what})"),
             Self::ExtendedPartition => f.write_str("extended partition"),
             Self::DiskInUse { disk, by } => write!(f, "its disk {disk} is used as a whole: {by}"),
+            Self::DiskUnknown { disk, why } => write!(f, "its disk {disk}: {why}"),
             Self::Claimed => f.write_str("claimed by another program or mount"),
         }
     }

@@ -25,8 +25,9 @@ const EXTENDED_TYPES: [&str; 3] = ["0x5", "0xf", "0x85"];
 
 /// Everything that speaks against a device, as sysfs, udev and the mount tables show it.
 pub(super) fn seen(inventory: &Inventory, disk: &Disk, policy: &Policy) -> Vec<Reason> {
-    let mut reasons: Vec<Reason> = of_its_kind(disk).into_iter().collect();
-    reasons.extend(of_its_state(disk, policy));
+    // A part of a pod's file, of a CD or of another machine's disk is no better than the whole.
+    let mut reasons: Vec<Reason> = of_its_kind(inventory.whole(disk)).into_iter().collect();
+    reasons.extend(of_its_state(inventory, disk, policy));
     reasons.extend(of_its_use(inventory, disk));
     if let DiskType::Partition(partition) = &disk.kind {
         reasons.extend(of_a_partition(inventory, partition));
@@ -40,7 +41,10 @@ fn of_its_kind(disk: &Disk) -> Option<Reason> {
         DiskType::Floppy => Reason::NoDisk { kind: "floppy" },
         DiskType::Zram => Reason::NoDisk { kind: "zram" },
         DiskType::Ram => Reason::NoDisk { kind: "ram" },
+        DiskType::Null => Reason::NoDisk { kind: "null" },
+        DiskType::Flash => Reason::NoDisk { kind: "flash" },
         DiskType::Network(driver) => Reason::Network { driver },
+        DiskType::Offered(by) => Reason::Offered { by },
         DiskType::Loop(file) => of_a_loop(file.as_ref()?),
         DiskType::Mapped(mapped) => of_a_mapping(mapped),
         DiskType::Md(_) => Reason::Array,
@@ -65,10 +69,12 @@ fn of_a_mapping(mapped: &Mapped) -> Reason {
     }
 }
 
-fn of_its_state(disk: &Disk, policy: &Policy) -> Vec<Reason> {
+fn of_its_state(inventory: &Inventory, disk: &Disk, policy: &Policy) -> Vec<Reason> {
     let mut reasons = Vec::new();
     if disk.is_suspended() {
         reasons.push(Reason::Suspended);
+    } else if let Some(below) = inventory.suspended_below(disk) {
+        reasons.push(Reason::SuspendedBelow { device: below.name.clone() });
     }
     if let Some(state) = &disk.fault {
         reasons.push(Reason::Fault { state: state.clone() });
@@ -157,10 +163,10 @@ fn of_its_holders(inventory: &Inventory, disk: &Disk) -> Vec<Reason> {
     reasons
 }
 
-fn of_a_partition(inventory: &Inventory, partition: &Partition) -> Vec<Reason> {
+/// What a partition's type and name in the table say against it.
+pub(super) fn of_an_entry(type_code: &str, label: &str) -> Vec<Reason> {
     let mut reasons = Vec::new();
-    let type_code = partition.type_code.as_deref().unwrap_or_default().to_ascii_lowercase();
-    let label = partition.label.as_deref().unwrap_or_default();
+    let type_code = type_code.to_ascii_lowercase();
     let lower = label.to_lowercase();
     if BOOT_TYPES.contains(&type_code.as_str()) {
         reasons.push(Reason::BootPartition { what: format!("type {type_code}") });
@@ -170,6 +176,12 @@ fn of_a_partition(inventory: &Inventory, partition: &Partition) -> Vec<Reason> {
     if EXTENDED_TYPES.contains(&type_code.as_str()) {
         reasons.push(Reason::ExtendedPartition);
     }
+    reasons
+}
+
+fn of_a_partition(inventory: &Inventory, partition: &Partition) -> Vec<Reason> {
+    let (type_code, label) = (partition.type_code.as_deref(), partition.label.as_deref());
+    let mut reasons = of_an_entry(type_code.unwrap_or_default(), label.unwrap_or_default());
     if let Some(disk) = inventory.by_name(&partition.disk) {
         let mut uses = of_its_use(inventory, disk);
         uses.retain(|reason| !matches!(reason, Reason::PartitionTable { .. }));

@@ -1,5 +1,7 @@
 use super::*;
+use crate::discovery::DiskType;
 use crate::discovery::made_up::MadeUp;
+use crate::probe::whole::{Entry, Whole};
 
 /// The reasons that show without opening the device.
 fn words(host: &MadeUp, name: &str) -> Vec<&'static str> {
@@ -21,7 +23,7 @@ type Case<'a> = (&'a str, &'a [(&'a str, &'a str)], &'a [&'a str]);
 
 #[test]
 fn each_kind_and_state_has_its_reason() {
-    let cases: [Case<'_>; 16] = [
+    let cases: [Case<'_>; 23] = [
         ("virtio0/block/vda", &[("size", "2048\n")], &["too-small"]),
         ("virtio0/block/vda", &[("size", "0\n")], &["no-medium"]),
         ("virtio0/block/vda", &[("ro", "1\n")], &["read-only"]),
@@ -35,6 +37,13 @@ fn each_kind_and_state_has_its_reason() {
         ("virtual/block/ram0", &[], &["no-disk"]),
         ("virtual/block/nbd0", &[], &["network"]),
         ("virtual/block/drbd1", &[], &["network"]),
+        ("virtual/block/rnbd0", &[], &["network"]),
+        ("virtual/block/etherd!e0.1", &[], &["network"]),
+        ("virtual/block/zd16", &[], &["offered"]),
+        ("virtual/block/ublkb0", &[], &["offered"]),
+        ("virtual/block/nullb0", &[], &["no-disk"]),
+        ("virtual/block/mtdblock2", &[], &["no-disk"]),
+        ("virtual/block/ubiblock0_1", &[], &["no-disk"]),
         ("virtual/block/md0", &[("md/level", "raid1\n")], &["array"]),
         ("virtual/block/bcache0", &[], &["cached"]),
         ("virtual/block/dm-0", &[("dm/name", "x\n"), ("dm/suspended", "1\n")], &["mapped", "suspended"]),
@@ -164,4 +173,90 @@ fn a_suspended_device_is_not_opened_even_when_asked_to_look() {
     let looked = Prober::new(Duration::from_secs(1)).start(inventory.by_name("dm-0").unwrap()).wait();
     // To open it would have given another answer, for there is no node.
     assert_eq!(looked, Err(Reason::Suspended));
+}
+
+#[test]
+fn nothing_that_is_made_of_a_suspended_device_is_looked_at_however_many_levels_deep() {
+    let mut host = MadeUp::new();
+    let mapped = |host: &mut MadeUp, name: &str, suspended: &str, below: Option<&str>| {
+        let slaves = below.map(|below| format!("slaves/{below}/x")).unwrap_or_default();
+        let mut attributes = vec![("dm/name", name), ("dm/suspended", suspended)];
+        attributes.extend(below.map(|_| (slaves.as_str(), "")));
+        host.device(&format!("virtual/block/{name}"), &attributes)
+    };
+    let bottom = mapped(&mut host, "dm-0", "1\n", None);
+    mapped(&mut host, "dm-1", "0\n", Some("dm-0"));
+    mapped(&mut host, "dm-2", "0\n", Some("dm-1"));
+    mapped(&mut host, "dm-3", "0\n", None);
+    host.device("virtual/block/loop0", &[("loop/backing_file", "/srv/image\n")]);
+    host.mount(bottom, "/srv");
+    assert_eq!(words(&host, "dm-0"), ["mapped", "suspended", "mounted"]);
+    assert_eq!(words(&host, "dm-1"), ["mapped", "suspended-below"]);
+    assert_eq!(words(&host, "dm-2"), ["mapped", "suspended-below"]);
+    assert_eq!(words(&host, "dm-3"), ["mapped"]);
+    assert_eq!(words(&host, "loop0"), ["loop", "suspended-below"]);
+    let inventory = host.inventory();
+    let top = Assessor::default().without_probing(&inventory, inventory.by_name("dm-2").unwrap());
+    assert_eq!((top.verdict(), top.to_string().contains("made of dm-0")), (Verdict::NotEligible, true));
+}
+
+/// A partition with this entry in its disk's table, and what is on the disk as a whole.
+fn against(number: u32, entry: (u32, &str, &str), probed: Probed) -> Vec<String> {
+    let mut host = MadeUp::new();
+    host.device("virtio0/block/vda", &[]);
+    host.device("virtio0/block/vda/vda1", &[("partition", &format!("{number}\n"))]);
+    let inventory = host.inventory();
+    let DiskType::Partition(partition) = &inventory.by_name("vda1").unwrap().kind else { panic!() };
+    let (number, type_code, label) = (entry.0, entry.1.to_owned(), entry.2.to_owned());
+    let whole = Whole { probed, entries: vec![Entry { number, type_code, label }] };
+    against_by_whole(partition, &whole).iter().map(ToString::to_string).collect()
+}
+
+fn on_the_disk(usage: Usage, kind: &str) -> Signature {
+    Signature { kind: kind.to_owned(), usage, label: None, uuid: None, offset: None }
+}
+
+#[test]
+fn a_partition_is_judged_by_what_is_on_its_disk() {
+    let gpt = || on_the_disk(Usage::PartitionTable, "gpt");
+    let linux = (1, "0fc63daf-8483-4772-8e79-3d69d8477de4", "");
+    assert_eq!(against(1, linux, Probed::Found(vec![gpt()])), [""; 0]);
+    let raid = Probed::Found(vec![on_the_disk(Usage::Raid, "isw_raid_member"), gpt()]);
+    assert_eq!(against(1, linux, raid), ["its disk vda is used as a whole: RAID member (isw_raid_member)"]);
+    let two = Probed::Ambiguous(vec![gpt(), on_the_disk(Usage::Filesystem, "ext4")]);
+    assert!(against(1, linux, two)[0].contains("contradicting"));
+    assert!(against(2, linux, Probed::Found(vec![gpt()]))[0].contains("does not name the partition"));
+}
+
+#[test]
+fn the_table_on_the_disk_tells_boot_partitions_where_udevd_does_not_run() {
+    let found = || Probed::Found(vec![on_the_disk(Usage::PartitionTable, "gpt")]);
+    for (type_code, label) in [
+        ("21686148-6449-6E6F-744E-656564454649", ""),
+        ("e3c9e316-0b5c-4db8-817d-f92df00215ae", "Microsoft reserved partition"),
+        ("0fc63daf-8483-4772-8e79-3d69d8477de4", "BIOS boot"),
+    ] {
+        assert!(against(1, (1, type_code, label), found())[0].starts_with("boot or reserved"), "{type_code}");
+    }
+    assert_eq!(against(1, (1, "0xf", ""), found()), ["extended partition"]);
+}
+
+#[test]
+fn a_partition_is_what_its_disk_is() {
+    let kubelet = "/var/lib/kubelet/plugins/kubernetes.io/csi/x/dev/y\n";
+    let cases: [Case<'_>; 6] = [
+        ("virtual/block/loop0", &[("loop/backing_file", kubelet)], &["loop-of-kubelet"]),
+        ("virtual/block/loop0", &[("loop/backing_file", "/srv/image\n")], &["loop"]),
+        ("virtual/block/nbd0", &[], &["network"]),
+        ("virtual/block/md0", &[("md/level", "raid1\n")], &["array"]),
+        ("virtual/block/bcache0", &[], &["cached"]),
+        ("virtual/block/zd0", &[], &["offered"]),
+    ];
+    for (place, attributes, expected) in cases {
+        let mut host = MadeUp::new();
+        host.device(place, attributes);
+        let name = format!("{}p1", place.rsplit('/').next().unwrap());
+        host.device(&format!("{place}/{name}"), &[("partition", "1\n")]);
+        assert_eq!(words(&host, &name), expected, "{name}");
+    }
 }

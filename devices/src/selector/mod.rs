@@ -26,8 +26,8 @@
 //! | `nvme.+` | all NVMe, partitions too | `nvme[0-9]+n[0-9]+` | NVMe disks |
 //! | an empty list | every disk of the host | | refused |
 //!
-//! A match without a name pattern takes whole disks without partitions only. Loop, md, device-mapper and network devices are taken only when they are named: by their path, or by a pattern that
-//! begins with their kind (`loop2+`, `md[0-9]+`, `nbd.*`). `.*` takes none of them.
+//! A match without a name pattern takes whole disks without partitions only. Loop, md, device-mapper,
+//! network and offered devices (zvols, ublk) are taken only when they are named: by their path, or by a pattern that begins with their kind (`loop2+`, `md[0-9]+`, `nbd.*`). `.*` takes none of them.
 
 mod classes;
 mod pattern;
@@ -142,7 +142,7 @@ impl Selector {
         }
         let mut chosen = None;
         for wanted in self.matches.iter().filter(|wanted| wanted.matches(disk)) {
-            if wanted.names(disk) {
+            if wanted.names(inventory.whole(disk)) {
                 return Some(Chosen::ByName);
             }
             // A partition has its disk's properties. Who wants a part of a disk says which.
@@ -241,14 +241,17 @@ impl Match {
             && self.max_size.is_none_or(|most| disk.size <= most)
     }
 
-    /// Whether the name pattern is for devices of this one's kind.
-    fn names(&self, disk: &Disk) -> bool {
-        let kind = match &disk.kind {
+    /// Whether the name pattern is for devices of the kind of this whole disk.
+    fn names(&self, whole: &Disk) -> bool {
+        let kind = match &whole.kind {
             DiskType::Loop(_) => "loop",
             DiskType::Md(_) => "md",
             DiskType::Mapped(_) => "dm-",
             DiskType::Bcache => "bcache",
+            DiskType::Network("aoe") => "etherd",
             DiskType::Network(driver) => driver,
+            DiskType::Offered("zvol") => "zd",
+            DiskType::Offered(by) => by,
             _ => return false,
         };
         self.name.as_ref().is_some_and(|name| name.begins_with(kind))
