@@ -2,14 +2,19 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use lvm::metadata::{Section, Vg};
+use lvm::metadata::{Defect, Section, Vg};
 use lvm::ops::Layout;
 
 fuzz_target!(|bytes: &[u8]| {
     let text = String::from_utf8_lossy(bytes);
+    let read = Vg::from_text(&text);
+    if let Err(Defect::Syntax { .. }) = read {
+        // Both use one parser of trees, and it has refused this text: to hear that twice finds nothing.
+        return;
+    }
     let tree = text.parse::<Section>();
-    let Ok(vg) = Vg::from_text(&text) else { return };
-    assert!(tree.is_ok(), "a group was read from a text that has no tree");
+    assert!(tree.is_ok(), "what has no tree was taken for one: {read:?}");
+    let Ok(vg) = read else { return };
     let usage = vg.usage();
     assert!(usage.free() <= vg.total_extents());
     let _ = usage.largest(&vg, Layout::Raid1 { copies: 2 });

@@ -26,6 +26,7 @@
 pub mod case;
 pub mod here;
 pub mod in_machine;
+mod leftover;
 pub mod tally;
 pub mod tier;
 pub mod unit;
