@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::host::Registered;
+use crate::twin::twins;
 use crate::{Backing, Bcache, CacheSet, Error, State, Superblock, Uuid, wait};
 
 /// What became of one device.
@@ -51,7 +52,9 @@ impl Bcache {
     /// cached devices.
     ///
     /// This is what a start of the machine needs; names and numbers may all be others than before. One device's error does
-    /// not keep the others from being adopted.
+    /// not keep the others from being adopted. Of two devices with one identity neither is: both are [`Kind::Inconsistent`].
+    ///
+    /// [`Kind::Inconsistent`]: crate::Kind::Inconsistent
     ///
     /// ```no_run
     /// use std::time::Duration;
@@ -68,13 +71,17 @@ impl Bcache {
         let mut found: Vec<(&Path, Result<Option<Superblock>, Error>)> =
             paths.iter().map(|path| (path.as_ref(), read(path))).collect();
         found.sort_by_key(|(_, read)| !matches!(read, Ok(Some(superblock)) if superblock.cache().is_some()));
+        let superblocks =
+            found.iter().map(|(path, read)| (*path, read.as_ref().ok().and_then(Option::as_ref)));
+        let mut twins = twins(&superblocks.collect::<Vec<_>>());
         let registered: Vec<(&Path, Outcome)> = found
             .into_iter()
-            .map(|(path, read)| {
-                let outcome = match read {
-                    Ok(None) => Outcome::NotBcache,
-                    Ok(Some(superblock)) => self.adopt_one(path, &superblock),
-                    Err(error) => Outcome::Failed(error),
+            .enumerate()
+            .map(|(place, (path, read))| {
+                let outcome = match (read, twins.remove(&place)) {
+                    (_, Some(error)) | (Err(error), None) => Outcome::Failed(error),
+                    (Ok(None), None) => Outcome::NotBcache,
+                    (Ok(Some(superblock)), None) => self.adopt_one(path, &superblock),
                 };
                 (path, outcome)
             })
@@ -124,7 +131,11 @@ fn settled(bcache: &Bcache, backing: Backing, set: Option<Uuid>, limit: Duration
         }
     })?;
     match device.flatten() {
-        Some(device) => Ok(Outcome::Running { backing, device }),
+        Some(device) => {
+            // Its set may have come after it, by udev's hand.
+            let _ = backing.keep_in_cache()?;
+            Ok(Outcome::Running { backing, device })
+        }
         None => {
             let state = backing.status()?.state;
             Ok(Outcome::Waiting { backing, set, state })

@@ -9,8 +9,8 @@ use devices::{Bytes, DeviceNumber, Effect, Sectors};
 use rustix::fs::OFlags;
 
 use crate::attribute::Attributes;
-use crate::device::wait_until_free;
 use crate::error::system;
+use crate::stop::{self, Stopped};
 use crate::{Approximate, Bcache, CacheMode, CacheSet, Change, Error, Kind, Label, State, Uuid, wait};
 
 /// How long the kernel may take to attach or to stop a device that nobody uses.
@@ -161,6 +161,9 @@ impl Backing {
         }
         self.bcache.set(set.uuid())?;
         self.refuse_loss(Some(set.uuid()), &tried)?;
+        if self.status()?.mode == CacheMode::WriteBack {
+            let _ = self.close_bypasses(Some(set))?;
+        }
         if let Err(error) = self.attributes()?.write("attach", &set.uuid().to_string()) {
             // udev may have registered the set in this very moment, and the kernel attached it.
             if self.set()?.is_some_and(|present| present.uuid() == set.uuid()) {
@@ -183,27 +186,35 @@ impl Backing {
     /// back when both are registered again.
     ///
     /// The kernel alone would accept this for a mounted device and then wait, with the device half gone; so it is refused
-    /// while anybody has the cached device for himself (a mount, device-mapper, LVM).
+    /// while anybody has the cached device for himself (a mount, device-mapper, LVM). What udev registers again meanwhile is
+    /// stopped again.
     ///
     /// # Errors
     ///
-    /// [`Kind::InUse`], [`Kind::TimedOut`] when someone keeps the cached device open, [`Kind::Io`].
+    /// [`Kind::InUse`], [`Kind::TimedOut`] when someone keeps the cached device open, [`Kind::Busy`] when someone registers it
+    /// again and again, [`Kind::Io`].
     pub fn stop(&self) -> Result<Change, Error> {
         let tried = format!("stop the backing device {}", self.uuid);
-        let Ok(attributes) = self.attributes() else { return Ok(Change::Already(())) };
-        let below = self.path()?;
-        let claim = self.claim(&tried)?;
-        attributes.write("stop", "1")?;
-        // The kernel lets go at the last close, which may be this one.
-        drop(claim);
-        let gone = || Ok(self.attributes().is_err().then_some(()));
-        match wait::until(SOON, gone)? {
-            Some(()) => wait_until_free(&[below], SOON, &tried).map(Change::Made),
-            None => Err(Error::new(Kind::TimedOut, tried)
-                .with_effect(Effect::Unknown)
-                .with_answer(format!("somebody still has it open after {} s", SOON.as_secs()))
-                .with_advice("end what has the device open; the kernel then stops it by itself")),
+        if self.attributes().is_err() {
+            return Ok(Change::Already(()));
         }
+        let below = [self.path()?];
+        stop::for_good(&tried, || self.stop_once(&below, &tried))?;
+        Ok(Change::Made(()))
+    }
+
+    fn stop_once(&self, below: &[PathBuf], tried: &str) -> Result<Stopped, Error> {
+        let dir = self.block_dir().join("bcache");
+        let before = stop::inode(&dir);
+        stop::unless_gone(self.tell_to_stop(tried))?;
+        stop::wait_until_gone(&dir, before, below, SOON, tried)
+    }
+
+    fn tell_to_stop(&self, tried: &str) -> Result<(), Error> {
+        let attributes = self.attributes()?;
+        // The kernel lets go at the last close, which may be this one.
+        let _claim = self.claim(tried)?;
+        attributes.write("stop", "1")
     }
 
     /// The cached device for this process alone; `None` when there is none.

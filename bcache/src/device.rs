@@ -4,13 +4,12 @@ use std::fs::File;
 use std::io::{self, Seek, SeekFrom};
 use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
-use devices::{Bytes, DeviceNumber, Effect};
+use devices::{Bytes, DeviceNumber};
 use rustix::fs::OFlags;
 
 use crate::error::{suspended, system};
-use crate::{Error, Kind, wait};
+use crate::{Error, Kind};
 
 /// What buffers and offsets are aligned to: no disk has larger logical blocks.
 const ALIGN: usize = 4096;
@@ -131,18 +130,11 @@ impl Device {
     }
 }
 
-/// Waits until nobody holds the devices exclusively any more. The kernel shows a bcache device as gone a little before it
-/// lets go of what is below it.
-pub(crate) fn wait_until_free(paths: &[PathBuf], limit: Duration, tried: &str) -> Result<(), Error> {
-    let is_free = |path: &PathBuf| match Device::open(path, OFlags::EXCL, false, tried) {
+/// Whether nobody holds the device exclusively; what cannot be opened for another reason is not held.
+pub(crate) fn is_free(path: &Path) -> bool {
+    match Device::open(path, OFlags::EXCL, false, "look whether it is free") {
         Err(error) => error.kind() != Kind::InUse,
         Ok(_) => true,
-    };
-    match wait::until(limit, || Ok(paths.iter().all(is_free).then_some(())))? {
-        Some(()) => Ok(()),
-        None => Err(Error::new(Kind::TimedOut, tried)
-            .with_effect(Effect::Done)
-            .with_answer("somebody else holds the device below by now")),
     }
 }
 

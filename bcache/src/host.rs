@@ -4,11 +4,12 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use devices::DeviceNumber;
+use devices::{DeviceNumber, Effect};
 
 use crate::attribute::{self, Attributes};
 use crate::device::number_of;
 use crate::error::system;
+use crate::twin::Identity;
 use crate::{Backing, CacheSet, Change, Error, Kind, Superblock, Uuid, wait};
 
 /// How long a device may take to appear in sysfs, by our hand or by udev's.
@@ -93,22 +94,33 @@ impl Bcache {
 
     /// Registers a backing or cache device, unless udev or anyone else was quicker: both orders end the same.
     ///
-    /// The kernel's module is loaded first if need be.
+    /// The kernel's module is loaded first if need be. A device in write-back mode that runs with this then keeps its writes in
+    /// its cache ([`Backing::keep_in_cache`]).
     ///
     /// # Errors
     ///
     /// [`Kind::NotFound`] without a bcache superblock, [`Kind::Unsupported`] when this kernel has no bcache,
-    /// [`Kind::Inconsistent`] for a damaged superblock or when the kernel refuses it, [`Kind::InUse`], [`Kind::Busy`] when
-    /// the device is suspended, [`Kind::Io`].
+    /// [`Kind::Inconsistent`] for a damaged superblock, when another device of the same identity is registered, or when the
+    /// kernel refuses it, [`Kind::InUse`], [`Kind::Busy`] when the device is suspended, [`Kind::Io`].
     pub fn register(&self, path: &Path) -> Result<Change<Registered>, Error> {
+        let registered = self.register_as_it_is(path)?;
+        registered.get().keep_in_cache().map_err(|error| error.with_effect(Effect::Done))?;
+        Ok(registered)
+    }
+
+    fn register_as_it_is(&self, path: &Path) -> Result<Change<Registered>, Error> {
         let tried = format!("register {} with bcache", path.display());
         let number = number_of(path, &tried)?;
         if let Some(registered) = self.registered(number)? {
+            if let Registered::Backing(backing) = &registered {
+                self.refuse_twin(Identity::Backing(backing.uuid()), number, &tried)?;
+            }
             return Ok(Change::Already(registered));
         }
         let Some(superblock) = Superblock::read(path)? else {
             return Err(Error::new(Kind::NotFound, tried).with_answer("it has no bcache superblock"));
         };
+        self.refuse_twin(Identity::of(&superblock), number, &tried)?;
         self.load(&tried)?;
         let node = std::fs::canonicalize(path).map_err(system(tried.clone()))?;
         let refused = self.write_register(&node, number)?;
@@ -145,13 +157,14 @@ impl Bcache {
     ///
     /// # Errors
     ///
-    /// [`Kind::NotFound`] when none is registered, [`Kind::Io`].
+    /// [`Kind::NotFound`] when none is registered, [`Kind::Inconsistent`] when two are, [`Kind::Io`].
     pub fn backing(&self, uuid: Uuid) -> Result<Backing, Error> {
-        let found = self.backings()?.into_iter().find(|backing| backing.uuid() == uuid);
-        found.ok_or_else(|| {
-            Error::new(Kind::NotFound, format!("find the bcache backing device {uuid}"))
-                .with_answer("none of that identity is registered")
-        })
+        let tried = format!("find the bcache backing device {uuid}");
+        let Some(found) = self.backings()?.into_iter().find(|backing| backing.uuid() == uuid) else {
+            return Err(Error::new(Kind::NotFound, tried).with_answer("none of that identity is registered"));
+        };
+        self.refuse_twin(Identity::Backing(uuid), found.number(), &tried)?;
+        Ok(found)
     }
 
     /// The registered cache set of this identity.

@@ -54,11 +54,14 @@ pub enum Writeback {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Knob {
-    /// What its cache does with writes. From [`CacheMode::WriteBack`] to another mode what is dirty stays dirty for a while.
+    /// What its cache does with writes. From [`CacheMode::WriteBack`] to another mode what is dirty stays dirty for a while;
+    /// to it, [`Backing::keep_in_cache`] comes first.
     Mode(CacheMode),
     /// Its label.
     Label(Label),
-    /// Longer sequential reads and writes than this go past the cache; zero for never. Counted in bytes; 4 MiB at first.
+    /// Longer sequential reads and writes than this go past the cache; zero for never. Counted in bytes; the kernel begins
+    /// with 4 MiB, we with zero in write-back mode. There a write that goes past the cache can undo an older, acknowledged
+    /// one when the power fails in that moment: [`Backing::keep_in_cache`].
     SequentialCutoff(Bytes),
     /// How much of the cache may be dirty: the rate of writing out is governed so. Zero writes out at full speed. 40 at most.
     WritebackPercent(Percent),
@@ -131,6 +134,9 @@ impl Backing {
             )
             .with_answer("this kernel has no such attribute"));
         }
+        if matches!(knob, Knob::Mode(CacheMode::WriteBack)) {
+            let _ = self.close_bypasses(self.set()?.as_ref())?;
+        }
         attributes.write(name, &value)
     }
 
@@ -191,9 +197,11 @@ impl Knob {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SetKnob {
-    /// Reads go past a cache that is slower than this (2 ms at first); zero for never. Counted in microseconds.
+    /// Reads and writes go past a cache whose reads are slower than this; zero for never. Counted in microseconds; the
+    /// kernel begins with 2 ms, we with zero where a device is in write-back mode ([`Backing::keep_in_cache`]).
     CongestedRead(Duration),
-    /// Writes go past a cache that is slower than this (20 ms at first); zero for never. Counted in microseconds.
+    /// Reads and writes go past a cache whose writes are slower than this; zero for never. Counted in microseconds; the
+    /// kernel begins with 20 ms, we with zero where a device is in write-back mode ([`Backing::keep_in_cache`]).
     CongestedWrite(Duration),
     /// What the set does after too many errors.
     OnError(OnError),
@@ -207,9 +215,9 @@ pub enum SetKnob {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SetStatus {
-    /// Reads go past a cache that is slower than this.
+    /// Reads and writes go past a cache whose reads are slower than this.
     pub congested_read: Duration,
-    /// Writes go past a cache that is slower than this.
+    /// Reads and writes go past a cache whose writes are slower than this.
     pub congested_write: Duration,
     /// What the set does after too many errors.
     pub on_error: OnError,

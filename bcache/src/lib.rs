@@ -10,11 +10,13 @@
 //!     /dev/sdb  nvme  /dev/sdc         superblocks ([`Superblock`]), written once ([`NewBacking`], [`NewCache`])
 //! ```
 //!
-//! Three rules hold everywhere:
+//! Four rules hold everywhere:
 //!
 //! * A device is formatted **once**. Only a [`Blank`] can be formatted, and what has a bcache superblock is never blank.
 //! * What is dirty exists only on the cache. Nothing here gives it up, and a backing device whose cache set is missing while
 //!   it is dirty is never forced to run.
+//! * In write-back mode no write passes the cache by ([`Backing::keep_in_cache`] says why): the kernel's thresholds are set so
+//!   at each registration, unless a caller wants it otherwise.
 //! * Everything is found by uuid; `bcacheN` numbers and device names are looked up anew each time.
 //!
 //! Superblocks are read and written here, everything else goes through sysfs: no program of bcache-tools is needed.
@@ -26,6 +28,7 @@ mod approximate;
 mod attribute;
 mod backing;
 mod blank;
+mod bypass;
 mod checksum;
 mod detach;
 mod device;
@@ -41,7 +44,9 @@ mod replace;
 mod retire;
 mod set;
 mod statistics;
+mod stop;
 pub mod superblock;
+mod twin;
 mod uuid;
 mod wait;
 
@@ -59,7 +64,7 @@ pub use host::{Bcache, Registered};
 pub use knob::{Knob, Knobs, Percent, SetKnob, SetStatus, Writeback};
 pub use label::{Label, ParseLabelError};
 pub use loss::Loss;
-pub use mode::{CacheMode, OnError, ReadaheadPolicy, Replacement, State, StopPolicy};
+pub use mode::{CacheMode, OnError, ReadaheadPolicy, Replacement, State, StopPolicy, WriteCache};
 pub use set::{CacheDevice, CacheSet};
 pub use statistics::{Statistics, Window};
 pub use superblock::{Role, Superblock, SuperblockError};

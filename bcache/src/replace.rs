@@ -13,7 +13,7 @@ const SOON: Duration = Duration::from_secs(30);
 impl Backing {
     /// Puts the device under another cache set, for example because its own has failed or is to be retired.
     ///
-    /// * Attached to a set that works: detaches from it first, which writes out what is dirty.
+    /// * Attached to a set that works: detaches from it first within `limit`, which writes out what is dirty.
     /// * Its set is gone, and the device is clean: attaches to the new one. What the old set had of it counts no more.
     /// * Its set is gone, and the device is dirty: refused, with what would be lost.
     ///
@@ -24,13 +24,14 @@ impl Backing {
     pub fn replace_cache(
         &self,
         new: &CacheSet,
+        limit: Duration,
         watch: impl FnMut(DetachProgress) -> ControlFlow<()>,
     ) -> Result<Change, Error> {
         match self.set()? {
             Some(set) if set.uuid() == new.uuid() => return Ok(Change::Already(())),
             Some(_) => {
                 self.bcache.set(new.uuid())?;
-                let _ = self.detach(watch)?;
+                let _ = self.detach(limit, watch)?;
             }
             None => {}
         }

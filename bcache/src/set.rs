@@ -2,16 +2,16 @@
 
 use std::ops::ControlFlow;
 use std::path::PathBuf;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use devices::{DeviceNumber, Effect};
+use devices::DeviceNumber;
 
 use crate::attribute::Attributes;
 use crate::backing::Backing;
 use crate::detach::DetachProgress;
-use crate::device::wait_until_free;
 use crate::host::Registered;
-use crate::{Approximate, Bcache, Change, Error, Kind, Replacement, Uuid, wait};
+use crate::stop;
+use crate::{Approximate, Bcache, Change, Error, Kind, Replacement, Uuid, WriteCache};
 
 /// How long the kernel may take to write out a set's metadata.
 const SOON: Duration = Duration::from_secs(60);
@@ -39,6 +39,8 @@ pub struct CacheDevice {
     pub io_errors: u32,
     /// Which blocks are given up first.
     pub replacement: Replacement,
+    /// Whether it has a volatile write cache of its own, which a write-back set should not have.
+    pub write_cache: WriteCache,
 }
 
 impl CacheDevice {
@@ -46,6 +48,9 @@ impl CacheDevice {
         let dir = bcache.sys.join(format!("dev/block/{number}"));
         let uevent = Attributes::new(dir.clone()).text("uevent")?;
         let name = uevent.lines().find_map(|line| line.strip_prefix("DEVNAME="));
+        // A partition has the queue of its disk.
+        let queues = [dir.join("queue"), dir.join("../queue")];
+        let queue = queues.into_iter().find(|queue| queue.exists()).unwrap_or_default();
         let attributes = Attributes::new(dir.join("bcache"));
         Ok(Self {
             number,
@@ -54,6 +59,7 @@ impl CacheDevice {
             metadata_written: attributes.size("metadata_written")?,
             io_errors: attributes.value("io_errors")?,
             replacement: attributes.chosen("cache_replacement_policy", Replacement::of_word)?,
+            write_cache: Attributes::new(queue).chosen("write_cache", WriteCache::of_word)?,
         })
     }
 }
@@ -114,23 +120,23 @@ impl CacheSet {
         links.iter().map(|link| attributes.value(&format!("{link}/../dev"))).collect()
     }
 
-    /// Stops the set and lets its cache devices go. Its content stays, and counts when it is registered again.
+    /// Stops the set and lets its cache devices go. Its content stays, and counts when it is registered again. What udev
+    /// registers again meanwhile is stopped again.
     ///
     /// # Errors
     ///
     /// [`Kind::InUse`] while backing devices are attached, since the kernel would stop them too, [`Kind::TimedOut`],
-    /// [`Kind::Io`].
+    /// [`Kind::Busy`] when someone registers it again and again, [`Kind::Io`].
     pub fn stop(&self) -> Result<Change, Error> {
         let tried = format!("stop the cache set {}", self.uuid);
         if !self.exists() {
             return Ok(Change::Already(()));
         }
-        self.refuse_in_use(&tried, "stop or detach it first")?;
-        self.end("stop", tried)
+        self.end("stop", &tried)
     }
 
-    /// Detaches all backing devices, each as [`Backing::detach`] does it, and ends the set. After that the cache devices hold
-    /// nothing that anyone needs.
+    /// Detaches all backing devices within `limit`, each as [`Backing::detach`] does it, and ends the set. After that the cache
+    /// devices hold nothing that anyone needs. Given up or out of time, those that were detached stay so.
     ///
     /// # Errors
     ///
@@ -138,6 +144,7 @@ impl CacheSet {
     /// make), [`Kind::TimedOut`], [`Kind::Io`].
     pub fn unregister(
         &self,
+        limit: Duration,
         mut watch: impl FnMut(Uuid, DetachProgress) -> ControlFlow<()>,
     ) -> Result<Change, Error> {
         let tried = format!("unregister the cache set {}", self.uuid);
@@ -145,23 +152,31 @@ impl CacheSet {
             return Ok(Change::Already(()));
         }
         self.refuse_volumes(&tried)?;
+        let begun = Instant::now();
         for backing in self.backings()? {
             let uuid = backing.uuid();
-            let _ = backing.detach(|progress| watch(uuid, progress))?;
+            let left = limit.saturating_sub(begun.elapsed());
+            let _ = backing.detach(left, |progress| watch(uuid, progress))?;
         }
-        self.refuse_in_use(&tried, "try again")?;
-        self.end("unregister", tried)
+        self.end("unregister", &tried)
     }
 
-    fn end(&self, attribute: &str, tried: String) -> Result<Change, Error> {
-        let caches: Vec<PathBuf> = self.caches()?.into_iter().map(|cache| cache.path).collect();
-        self.attributes().write(attribute, "1")?;
-        match wait::until(SOON, || Ok((!self.exists()).then_some(())))? {
-            Some(()) => wait_until_free(&caches, SOON, &tried).map(Change::Made),
-            None => Err(Error::new(Kind::TimedOut, tried)
-                .with_effect(Effect::Unknown)
-                .with_answer(format!("it is still there after {} s", SOON.as_secs()))),
-        }
+    fn end(&self, attribute: &str, tried: &str) -> Result<Change, Error> {
+        let caches = match self.caches() {
+            Err(_) if !self.exists() => return Ok(Change::Already(())),
+            caches => caches?.into_iter().map(|cache| cache.path).collect::<Vec<_>>(),
+        };
+        let tell = || {
+            self.refuse_in_use(tried, "stop or detach it first")?;
+            self.attributes().write(attribute, "1")
+        };
+        stop::for_good(tried, || {
+            let attributes = self.attributes();
+            let before = stop::inode(attributes.dir());
+            stop::unless_gone(tell())?;
+            stop::wait_until_gone(attributes.dir(), before, &caches, SOON, tried)
+        })?;
+        Ok(Change::Made(()))
     }
 
     fn refuse_in_use(&self, tried: &str, advice: &str) -> Result<(), Error> {

@@ -18,8 +18,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use bcache::{
-    Backing, Bcache, Blank, CacheMode, CacheSet, Knob, NewBacking, NewCache, Registered, Superblock, Uuid,
-    Writeback,
+    Backing, Bcache, Blank, CacheMode, CacheSet, Kind, Knob, NewBacking, NewCache, Registered, Superblock,
+    Uuid, Writeback,
 };
 use devices::Bytes;
 
@@ -186,20 +186,49 @@ impl Caching {
         Ok(backing.turn(&Knob::Writeback(Writeback::Paused))?)
     }
 
-    /// Stops the backing devices, then the set; everything stays on the disks.
+    /// Stops the backing devices, then the set, and waits until udev has seen all that it will see; everything stays on the
+    /// disks.
     ///
     /// # Errors
     ///
     /// If one is in use.
     pub fn stop(&self) -> Result<()> {
-        for nth in 0..self.backings.len() {
-            if let Ok(backing) = self.backing(nth) {
-                let _ = backing.stop()?;
+        stop_all(&self.uuids, self.set)
+    }
+}
+
+/// How often what udev registers behind our back is stopped again.
+const STOPS: u32 = 10;
+
+/// Stops backing devices, then their set, until none of them is there and udev has nothing more to do: it may come late to
+/// what our own writes told it, and registers a device that was stopped meanwhile.
+///
+/// # Errors
+///
+/// If one is in use, or udev does not come to rest.
+pub fn stop_all(backings: &[Uuid], set: Uuid) -> Result<()> {
+    let bcache = Bcache::new();
+    for _ in 0..STOPS {
+        for backing in backings {
+            match bcache.backing(*backing) {
+                Ok(backing) => drop(backing.stop()?),
+                Err(error) if error.kind() == Kind::NotFound => {}
+                Err(error) => return Err(error.into()),
             }
         }
-        let _ = self.set()?.stop()?;
-        Ok(())
+        match bcache.set(set).and_then(|set| set.stop()) {
+            Ok(_) => {}
+            Err(error) if matches!(error.kind(), Kind::CacheMissing | Kind::NotFound) => {}
+            // A backing device came back in this very moment.
+            Err(error) if error.kind() == Kind::InUse => continue,
+            Err(error) => return Err(error.into()),
+        }
+        tool::run("udevadm", ["settle"])?;
+        if bcache.set(set).is_err() && backings.iter().all(|backing| bcache.backing(*backing).is_err()) {
+            return Ok(());
+        }
     }
+    anyhow::bail!("udev has registered them again after each of {STOPS} stops")
 }
 
 /// Registers a device and gives the backing device that it is.
@@ -256,9 +285,7 @@ pub fn make_under_udevd(rounds: u32) -> Result<()> {
         let backing = bcache.backing(made.uuid)?;
         wait_for_device(&backing)?;
         ensure!(set.backings()? == std::slice::from_ref(&backing), "another one is attached");
-        tool::run("udevadm", ["settle"])?;
-        let _ = backing.stop()?;
-        let _ = set.stop()?;
+        stop_all(&[made.uuid], set.uuid())?;
     }
     Ok(())
 }

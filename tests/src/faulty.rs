@@ -1,4 +1,5 @@
-//! A disk that can die under its users and come back: a dm-linear device over one of the test's disks.
+//! A disk that can die under its users, or become slow, and come back: a device-mapper device over one of the test's
+//! disks.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -9,7 +10,7 @@ use crate::{Disk, tool};
 
 static NUMBER: AtomicU32 = AtomicU32::new(0);
 
-/// A disk whose reads and writes can be made to fail.
+/// A disk whose reads and writes can be made to fail, or its writes to take long.
 #[derive(Debug)]
 pub struct Faulty {
     name: String,
@@ -33,6 +34,12 @@ impl Faulty {
         Ok(Self { path: PathBuf::from("/dev/mapper").join(&name), name, sectors, disk })
     }
 
+    /// The disk below.
+    #[must_use]
+    pub fn disk(&self) -> &Disk {
+        &self.disk
+    }
+
     /// The device's node.
     #[must_use]
     pub fn path(&self) -> &Path {
@@ -48,7 +55,18 @@ impl Faulty {
         self.table(&format!("0 {} error", self.sectors))
     }
 
-    /// Lets reads and writes work again; the content is what it was.
+    /// Lets every write take so many milliseconds from now on; reads are as quick as before.
+    ///
+    /// # Errors
+    ///
+    /// If the table cannot be changed, or this kernel has no dm-delay.
+    pub fn slow_writes(&self, milliseconds: u32) -> Result<()> {
+        tool::run("modprobe", ["-q", "dm-delay"])?;
+        let disk = self.disk.path().display();
+        self.table(&format!("0 {} delay {disk} 0 0 {disk} 0 {milliseconds}", self.sectors))
+    }
+
+    /// Lets reads and writes work again, at once; the content is what it was.
     ///
     /// # Errors
     ///
@@ -59,7 +77,7 @@ impl Faulty {
 
     fn table(&self, table: &str) -> Result<()> {
         tool::run("dmsetup", ["load", &self.name, "--table", table])?;
-        // Without flushing: what is in flight is to fail, not to keep the device waiting.
+        // Without flushing: what is in flight is to fail, or ends late, and does not keep the device waiting.
         tool::run("dmsetup", ["suspend", "--noflush", "--nolockfs", &self.name])?;
         tool::run("dmsetup", ["resume", &self.name]).map(drop)
     }

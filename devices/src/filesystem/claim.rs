@@ -87,12 +87,9 @@ impl Blank {
     /// As for [`Blank::claim`].
     pub fn claim_unfinished(device: &Path, fs: FsType, uuid: Uuid) -> Result<Self, Error> {
         let claim = Claim::new(device)?;
-        let ours = |signature: &Signature| {
-            filesystem(signature).is_some_and(|found| found.fs == fs && found.uuid == uuid)
-        };
         // mkfs.btrfs refuses a uuid that any device bears already, this one included.
         if let Probed::Found(found) = probe(&claim.file)?
-            && found.iter().all(ours)
+            && is_nothing_but(&found, fs, uuid)
         {
             claim.erase_superblock(fs)?;
         }
@@ -218,6 +215,14 @@ fn filesystem(signature: &Signature) -> Option<Found> {
     Some(Found { fs, uuid, label: signature.label.clone() })
 }
 
+/// Whether there is something, and all of it is this filesystem.
+fn is_nothing_but(found: &[Signature], fs: FsType, uuid: Uuid) -> bool {
+    let ours = |signature: &Signature| {
+        filesystem(signature).is_some_and(|found| found.fs == fs && found.uuid == uuid)
+    };
+    !found.is_empty() && found.iter().all(ours)
+}
+
 fn named(signatures: &[Signature]) -> String {
     let names: Vec<_> = signatures
         .iter()
@@ -227,4 +232,29 @@ fn named(signatures: &[Signature]) -> String {
         })
         .collect();
     names.join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::probe::Usage;
+
+    #[test]
+    fn only_what_was_found_and_is_all_ours_loses_its_superblock() {
+        let ours = "11111111-2222-3333-4444-555555555555";
+        let uuid: Uuid = ours.parse().unwrap();
+        let signature = |kind: &str, uuid: &str| Signature {
+            kind: kind.into(),
+            usage: Usage::Filesystem,
+            label: None,
+            uuid: Some(uuid.into()),
+            offset: None,
+        };
+        let is = |found: &[Signature]| is_nothing_but(found, FsType::Btrfs, uuid);
+        assert!(is(&[signature("btrfs", ours)]));
+        assert!(!is(&[]));
+        assert!(!is(&[signature("ext4", ours)]));
+        assert!(!is(&[signature("btrfs", ours), signature("xfs", ours)]));
+        assert!(!is(&[signature("btrfs", "11111111-2222-3333-4444-666666666666")]));
+    }
 }

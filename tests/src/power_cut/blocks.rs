@@ -42,6 +42,22 @@ impl Blocks {
         Ok(Self { area, file, generations: vec![0; count], unconfirmed: Vec::new() })
     }
 
+    /// The same on blocks that an earlier run has written: each goes on from the generation that it holds.
+    ///
+    /// # Errors
+    ///
+    /// If they cannot be read, or hold anything else.
+    pub fn found_on(path: &Path, area: u64, count: usize) -> Result<Self> {
+        let bytes = read_blocks(path, count)?;
+        let mut blocks = Self::on(path, area, count)?;
+        for (number, found) in bytes.chunks(SECTOR).enumerate() {
+            let (block, sector) = (number / (BLOCK / SECTOR), number % (BLOCK / SECTOR));
+            let reached = generation(found, area, block, sector).with_context(|| format!("block {block}"))?;
+            blocks.generations[block] = blocks.generations[block].max(reached);
+        }
+        Ok(blocks)
+    }
+
     /// How many there are.
     #[must_use]
     pub fn count(&self) -> usize {
@@ -235,6 +251,19 @@ mod tests {
         let newer = read_blocks(&path, 8).unwrap();
         known.check(7, &newer).unwrap();
         assert!(known.check_exactly(7, &newer).is_err());
+    }
+
+    #[test]
+    fn a_later_run_goes_on_from_what_the_blocks_hold() {
+        let (_dir, path, mut blocks) = some_blocks();
+        blocks.write(3).unwrap();
+        blocks.write(3).unwrap();
+        blocks.write(5).unwrap();
+        let mut found = Blocks::found_on(&path, 7, 8).unwrap();
+        assert_eq!(found.generations, blocks.generations);
+        found.write(3).unwrap();
+        assert_eq!(found.sync().unwrap(), "ack:7:3=3");
+        assert!(Blocks::found_on(&path, 6, 8).is_err(), "of another area");
     }
 
     #[test]

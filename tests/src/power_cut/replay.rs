@@ -167,6 +167,35 @@ impl<S: Read + Seek> Replay<S> {
         audited
     }
 
+    /// The disks as they are at this point if those that `keeps` speaks of have no volatile cache: what was written to them is
+    /// there as soon as it completed. The log has such writes only where the next flush stands, so all of that flush come in,
+    /// also what completed a little later. Afterwards the disks are as they were.
+    ///
+    /// # Errors
+    ///
+    /// What `audit` answers.
+    pub fn with_unflushed<T>(
+        &mut self,
+        keeps: impl Fn(&Entry) -> bool,
+        audit: impl FnOnce(&Images) -> Result<T>,
+    ) -> Result<T> {
+        let rest = self.log.entries.iter().skip(self.next);
+        let until = rest.take_while(|entry| !entry.durability.is_flush()).count() + self.next;
+        let mut written = Vec::new();
+        for index in self.next..until {
+            let entry = self.log.entries[index].clone();
+            let is_cached = entry.durability == Durability::Cached && entry.length > Bytes::ZERO;
+            if is_cached && keeps(&entry) {
+                written.push(self.write(index, &entry, None)?);
+            }
+        }
+        let audited = audit(&self.images);
+        for written in written.iter().rev() {
+            self.undo(written)?;
+        }
+        audited
+    }
+
     /// How many writes could be lost before the flush of this point.
     #[must_use]
     pub fn open_writes(&self) -> usize {
