@@ -150,11 +150,6 @@ mod smoke {
     use super::*;
 
     #[test]
-    fn what_was_acknowledged_is_there_after_a_kill() -> Result<()> {
-        kills(1)
-    }
-
-    #[test]
     fn a_dirty_device_whose_cache_disk_was_pulled_is_refused_and_comes_back_with_it() {
         if skip_unless_bcache() {
             return;

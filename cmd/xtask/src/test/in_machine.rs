@@ -27,8 +27,8 @@ const DISKS: [DiskSpec; 3] = [
     DiskSpec { count: 1, bytes: 20 << 30, bus: Bus::Nvme },
 ];
 
-/// Variables of this host that a test gets, too.
-const PASSED_ON: &str = "GABION_SWEEP_";
+/// Variables of this host that a test gets, too, by how their names begin.
+const PASSED_ON: [&str; 2] = ["GABION_SWEEP_", "GABION_SEED"];
 
 /// How often one test may cut the power.
 const MAX_PHASES: usize = 50;
@@ -156,7 +156,7 @@ fn run_phase(machine: &mut Machine, case: &Case, phase: usize) -> Result<Option<
         .env("GABION_BIN", "/run/rig/bin/gabion")
         .env("GABION_MACHINE", if machine.is_pluggable() { "qemu" } else { "uml" })
         .env("RUST_BACKTRACE", "1");
-    let wishes = std::env::vars().filter(|(name, _)| name.starts_with(PASSED_ON));
+    let wishes = std::env::vars().filter(|(name, _)| PASSED_ON.iter().any(|begin| name.starts_with(begin)));
     let command = wishes.fold(command, |command, (name, value)| command.env(&name, value));
     let mut line = String::new();
     let (pluggable, mut unmet) = (machine.is_pluggable(), false);
