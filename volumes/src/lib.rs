@@ -30,6 +30,7 @@ mod lock;
 mod mounts;
 mod name;
 mod node;
+mod places;
 mod pools;
 mod repair;
 mod request;
@@ -46,8 +47,8 @@ pub use mounts::{Stats, VolumeUsage};
 pub use name::{ClassName, Owner, SnapshotId, VolumeId};
 pub use node::Node;
 pub use repair::{ClassProblem, Orphan, Repair, Repairs};
-pub use request::{CreateSnapshot, CreateVolume, Mode, Publish, Stage};
+pub use request::{CreateSnapshot, CreateVolume, Mode, Publish, Sharing, Stage};
 pub use settings::{DeviceScope, Settings};
-pub use volume::{Capacity, Content, Lifecycle, Snapshot, SnapshotState, Source, Volume};
+pub use volume::{Abilities, Capacity, Content, Lifecycle, Snapshot, SnapshotState, Source, Volume};
 
 pub use devices::mount::Access;

@@ -11,7 +11,7 @@ use devices::{Bytes, Change, DeviceNumber};
 use crate::backend::{Backend, Medium};
 use crate::class::DeviceClass;
 use crate::lock::Held;
-use crate::{Content, Error, Kind, Mode, Node, Publish, Stage, Volume, VolumeId};
+use crate::{Content, Error, Kind, Mode, Node, Publish, Sharing, Stage, Volume, VolumeId, places};
 
 /// How long a mount may stay busy before unmounting it is given up.
 const UNMOUNT_PATIENCE: Duration = Duration::from_secs(10);
@@ -163,7 +163,8 @@ impl Node {
     ///
     /// # Errors
     ///
-    /// [`Kind::NotFound`]; [`Kind::FailedPrecondition`] when it is not staged there; [`Kind::Exists`] when something else
+    /// [`Kind::NotFound`]; [`Kind::FailedPrecondition`] when it is not staged there, or wanted alone and seen elsewhere;
+    /// [`Kind::Exists`] when something else
     /// is at the target, or the same with another access; [`Kind::InvalidArgument`] for a path that cannot be;
     /// [`Kind::Busy`].
     pub fn publish(&self, request: &Publish) -> Result<Volume, Error> {
@@ -172,6 +173,9 @@ impl Node {
         let pools = self.pools();
         let (backend, volume) = pools.find(&request.id, &tried)?;
         let Medium::Device(device) = backend.ready(&volume, &tried)?;
+        if request.sharing == Sharing::Alone {
+            places::must_be_alone(&device, [&request.staging, &request.target], &tried)?;
+        }
         match request.mode {
             Mode::Filesystem => {
                 let staged = self.target(&request.staging)?;
@@ -212,10 +216,13 @@ impl Node {
     pub fn unpublish(&self, id: &VolumeId, target: &Path) -> Result<(), Error> {
         let tried = format!("unpublish volume {id} at {}", target.display());
         let _lock = self.lock(Held::Volume(id), &tried)?;
-        self.take_away(target, WhenBusy::DetachIfSafe, &tried)
+        if let Some(place) = self.take_away(target, &tried)? {
+            let _ = place.remove()?;
+        }
+        Ok(())
     }
 
-    /// Unmounts a volume from where it was staged, and removes the place. Nothing there is no error.
+    /// Unmounts a volume from where it was staged; the place is its maker's. Nothing there is no error.
     ///
     /// # Errors
     ///
@@ -223,22 +230,20 @@ impl Node {
     pub fn unstage(&self, id: &VolumeId, path: &Path) -> Result<(), Error> {
         let tried = format!("unstage volume {id} at {}", path.display());
         let _lock = self.lock(Held::Volume(id), &tried)?;
-        self.take_away(path, WhenBusy::DetachIfSafe, &tried)
+        self.take_away(path, &tried).map(drop)
     }
 
-    fn take_away(&self, path: &Path, when_busy: WhenBusy, tried: &str) -> Result<(), Error> {
+    /// Takes everything off a place, and gives the place, if it is there.
+    fn take_away(&self, path: &Path, tried: &str) -> Result<Option<Target>, Error> {
         let target = match Target::below(&self.settings().mount_base, path) {
             // The directory that held it is gone, and so is what was in it.
-            Err(error) if error.kind() == devices::Kind::NotFound => return Ok(()),
+            Err(error) if error.kind() == devices::Kind::NotFound => return Ok(None),
             target => target?,
         };
         for _ in 0..STACKED_MAX {
-            match mount::unmount(&target, when_busy, UNMOUNT_PATIENCE)? {
+            match mount::unmount(&target, WhenBusy::DetachIfSafe, UNMOUNT_PATIENCE)? {
                 Change::Made(Unmounted::Gone | Unmounted::Detached) => {}
-                Change::Already(_) => {
-                    let _ = target.remove()?;
-                    return Ok(());
-                }
+                Change::Already(_) => return Ok(Some(target)),
             }
         }
         Err(Error::new(Kind::Unavailable, tried)

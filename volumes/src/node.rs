@@ -11,7 +11,7 @@ use lvm::ops::SizeRange;
 use crate::backend::{Backend, Medium, NewVolume, Origin};
 use crate::class::DeviceClass;
 use crate::lock::{Held, Lock};
-use crate::mounts;
+use crate::places;
 use crate::pools::{self, Place, Pools};
 use crate::{
     Capacity, ClassName, CreateSnapshot, CreateVolume, Error, Kind, Repairs, Settings, Snapshot, SnapshotId,
@@ -214,9 +214,9 @@ impl Node {
         }
         let Some((backend, volume)) = pools.find_anywhere(id, &tried)? else { return Ok(()) };
         let Medium::Device(device) = backend.medium(&volume)?;
-        if let Some(mount) = mounts::mounted_device(&MountTable::read()?, &device) {
+        if let Some(place) = places::of_device(&MountTable::read()?, &device).first() {
             return Err(Error::new(Kind::InUse, tried)
-                .with_answer(format!("it is mounted at {}", mount.mount_point.display()))
+                .with_answer(format!("it is mounted at {}", place.display()))
                 .with_advice("unpublish and unstage it first"));
         }
         backend.delete(&volume, &tried)

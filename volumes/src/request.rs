@@ -167,12 +167,38 @@ pub struct Publish {
     /// Whether it may be written there. A block device that is shown for reading alone is kept from writes by whoever
     /// runs the user (the device cgroup of a container): the kernel has no read-only name of a device.
     pub access: Access,
+    /// Whether others may see it on this host at the same time.
+    pub sharing: Sharing,
+}
+
+/// Whether a volume may be seen at several places of a host at once.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Sharing {
+    /// At any number of them.
+    #[default]
+    Shared,
+    /// At this one alone.
+    Alone,
 }
 
 impl Publish {
     /// For reading and writing.
     pub fn new(id: VolumeId, staging: impl Into<PathBuf>, target: impl Into<PathBuf>, mode: Mode) -> Self {
-        Self { id, staging: staging.into(), target: target.into(), mode, access: Access::ReadWrite }
+        Self {
+            id,
+            staging: staging.into(),
+            target: target.into(),
+            mode,
+            access: Access::ReadWrite,
+            sharing: Sharing::Shared,
+        }
+    }
+
+    /// Shared with others, or not.
+    #[must_use]
+    pub fn sharing(mut self, sharing: Sharing) -> Self {
+        self.sharing = sharing;
+        self
     }
 
     /// With this access.

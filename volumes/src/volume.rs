@@ -93,6 +93,30 @@ pub enum SnapshotState {
     Failed(String),
 }
 
+/// What volumes of a class can do.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Abilities {
+    /// Whether snapshots are cut of them, and volumes restored from those.
+    pub snapshots: bool,
+    /// Whether they are copied.
+    pub copies: bool,
+    /// Whether they are handed out as block devices.
+    pub block: bool,
+}
+
+impl Abilities {
+    /// What one or the other can do.
+    #[must_use]
+    pub const fn or(self, other: Self) -> Self {
+        Self {
+            snapshots: self.snapshots || other.snapshots,
+            copies: self.copies || other.copies,
+            block: self.block || other.block,
+        }
+    }
+}
+
 /// Room in a class.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]

@@ -72,6 +72,26 @@ impl Exit {
     }
 }
 
+impl Exit {
+    /// The code of an error about a volume of a class.
+    pub(crate) fn of_volume(error: &volumes::Error) -> Self {
+        if error.effect() == Effect::Unknown {
+            return Self::Unavailable;
+        }
+        match error.kind() {
+            volumes::Kind::NotFound => Self::NotFound,
+            volumes::Kind::Exists => Self::Exists,
+            volumes::Kind::NoSpace => Self::NoSpace,
+            volumes::Kind::InUse | volumes::Kind::Busy => Self::Busy,
+            volumes::Kind::InvalidArgument | volumes::Kind::OutOfRange => Self::Usage,
+            volumes::Kind::Refused | volumes::Kind::FailedPrecondition => Self::Refused,
+            volumes::Kind::Unavailable => Self::Unavailable,
+            // `Internal`, and what a later version of the library adds.
+            _ => Self::Other,
+        }
+    }
+}
+
 impl From<Exit> for ExitCode {
     fn from(exit: Exit) -> Self {
         Self::from(exit as u8)
@@ -129,6 +149,28 @@ mod tests {
             ("timed-out", 9),
             ("cancelled", 1),
             ("other", 1),
+        ];
+        assert_eq!(codes, expected);
+    }
+
+    #[test]
+    fn every_kind_of_error_about_a_volume_has_its_code() {
+        let codes: Vec<(&str, u8)> = volumes::Kind::ALL
+            .into_iter()
+            .map(|kind| (kind.as_word(), Exit::of_volume(&volumes::Error::new(kind, "test")) as u8))
+            .collect();
+        let expected = [
+            ("not-found", 3),
+            ("exists", 4),
+            ("busy", 6),
+            ("no-space", 5),
+            ("invalid-argument", 2),
+            ("out-of-range", 2),
+            ("in-use", 6),
+            ("refused", 7),
+            ("failed-precondition", 7),
+            ("unavailable", 9),
+            ("internal", 1),
         ];
         assert_eq!(codes, expected);
     }

@@ -34,6 +34,9 @@ struct Report {
 
 /// The exit code of an error.
 pub(crate) fn exit_of(error: &anyhow::Error) -> Exit {
+    if let Some(error) = volume_error(error) {
+        return Exit::of_volume(error);
+    }
     match (library_error(error), device_error(error)) {
         (Some(error), _) => Exit::of(error),
         (None, Some(error)) => Exit::of_device(error),
@@ -78,6 +81,11 @@ fn device_error(error: &anyhow::Error) -> Option<&devices::Error> {
     error.chain().find_map(|cause| cause.downcast_ref())
 }
 
+/// An error about a volume; what the libraries below said is its cause, and says less.
+fn volume_error(error: &anyhow::Error) -> Option<&volumes::Error> {
+    error.chain().find_map(|cause| cause.downcast_ref())
+}
+
 fn for_people(error: &anyhow::Error) -> String {
     let mut text = format!("error: {error}\n");
     for line in log_of(error).iter().filter(|line| !error.to_string().contains(line.as_str())) {
@@ -112,6 +120,19 @@ fn causes_of(error: &anyhow::Error) -> Vec<String> {
 }
 
 fn report(error: &anyhow::Error) -> Report {
+    if let Some(told) = volume_error(error) {
+        return Report {
+            code: exit_of(error) as u8,
+            kind: told.kind().as_word(),
+            effect: told.effect().as_word(),
+            message: error.to_string(),
+            tried: Some(told.tried().to_owned()),
+            answer: told.answer().map(str::to_owned),
+            advice: told.advice().map(str::to_owned),
+            causes: causes_of(error),
+            log: log_of(error),
+        };
+    }
     let (library, device) = (library_error(error), device_error(error));
     let kind = library.map(|error| error.kind().as_word());
     let effect = library.map(lvm::Error::effect).or(device.map(devices::Error::effect));

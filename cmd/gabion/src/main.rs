@@ -16,6 +16,7 @@ mod live;
 mod output;
 mod pools;
 mod progress;
+mod serve;
 mod state;
 mod table;
 mod volumes;
@@ -26,11 +27,11 @@ use std::process::ExitCode;
 use anyhow::Result;
 use clap::Parser;
 
+use self::volumes::Which;
 use cli::{Cli, Command};
 use exit::Exit;
 use host::Host;
 use output::{Format, Output};
-use volumes::Which;
 
 fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
@@ -58,6 +59,7 @@ fn run(cli: &Cli, output: &mut Output<'_>) -> Result<Exit> {
         Command::Volume(command) => change::run_volume(command, settings, output)?,
         Command::Pool(command) => change::run_pool(command, settings, output)?,
         Command::Group(command) => change::run_group(command, settings, output)?,
+        Command::Node(arguments) => serve::run(arguments)?,
         Command::Doctor => {
             let host = Host::read()?;
             return doctor::show(&host, &doctor::System::look(), &doctor::compare(&host)?, output);

@@ -43,7 +43,7 @@ pub use spec::{
     VolumeDefaults, Wipe,
 };
 
-use crate::{ClassName, Error};
+use crate::{Abilities, ClassName, Error};
 
 /// What `apiVersion` says.
 pub const API_VERSION: &str = "gabion.dev/v1alpha1";
@@ -140,6 +140,16 @@ impl DeviceClass {
             Pool::Partition(_) | Pool::Directory(_) => return None,
         };
         named.cloned().or_else(|| VgName::new(&format!("gabion-{}", self.name)).ok())
+    }
+
+    /// What its volumes can do, whether or not its disks are here now.
+    #[must_use]
+    pub fn abilities(&self) -> Abilities {
+        match &self.spec.pool {
+            Pool::Thin(_) => Abilities { snapshots: true, copies: true, block: true },
+            Pool::Lvm(_) | Pool::Partition(_) => Abilities { snapshots: false, copies: false, block: true },
+            Pool::Directory(_) => Abilities::default(),
+        }
     }
 
     /// Which disks of a host the class selects.

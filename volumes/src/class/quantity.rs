@@ -94,6 +94,14 @@ fn factor(suffix: &str) -> Option<(u128, u128)> {
     Some(if tens < 0 { (1, power) } else { (power, 1) })
 }
 
+impl std::str::FromStr for Size {
+    type Err = crate::Error;
+
+    fn from_str(text: &str) -> Result<Self, crate::Error> {
+        parse_quantity(text).map(Self).map_err(|why| crate::Error::invalid("a size", why))
+    }
+}
+
 impl<'de> Deserialize<'de> for Size {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct Quantity;

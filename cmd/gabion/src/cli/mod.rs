@@ -3,6 +3,7 @@
 mod devices;
 mod group;
 mod layout;
+mod node;
 mod value;
 mod volume;
 
@@ -16,6 +17,7 @@ use crate::output::{Format, Units};
 pub(crate) use devices::{DevicesArguments, DevicesCommand};
 pub(crate) use group::{CreatePool, GroupCommand, GrowPool, PoolCommand, WatchPools};
 pub(crate) use layout::VolumeKind;
+pub(crate) use node::{ControllerMode, NodeArguments};
 pub(crate) use value::VolumePath;
 pub(crate) use volume::{Create, Delete, Grow, NewSize, Snapshot, VolumeCommand};
 
@@ -83,6 +85,8 @@ pub(crate) enum Command {
     /// Make groups of disks, and look after them
     #[command(subcommand)]
     Group(GroupCommand),
+    /// Serve the volumes of device classes as a CSI driver, until SIGTERM
+    Node(NodeArguments),
     /// Say what is wrong, what it means, and what to do; ends with code 8 if data are in danger
     Doctor,
 }

@@ -1,0 +1,157 @@
+//! The driver: all services on one socket.
+
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::net::UnixListener;
+use tokio::runtime;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::oneshot;
+use tokio_stream::wrappers::UnixListenerStream;
+use tonic::transport::Server;
+use volumes::{Error, Kind, Node};
+
+use crate::controller::ControllerService;
+use crate::group::GroupService;
+use crate::identity::IdentityService;
+use crate::node::NodeService;
+use crate::proto::controller_server::ControllerServer;
+use crate::proto::group_controller_server::GroupControllerServer;
+use crate::proto::identity_server::IdentityServer;
+use crate::proto::node_server::NodeServer;
+use crate::{Local, Place, Socket};
+
+/// The most calls that work at once; more of them wait.
+const THREADS: usize = 64;
+/// The most calls that one connection may have open.
+const STREAMS: u32 = 256;
+/// How long calls that are under way may take when the driver is told to end. Kubernetes kills it after 30 seconds.
+const PATIENCE: Duration = Duration::from_secs(20);
+/// And how long what they left to LVM.
+const LVM_PATIENCE: Duration = Duration::from_secs(5);
+
+/// Whether capabilities that the specification calls alpha are offered: callers that are older than the capability
+/// may take it for an error.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Alpha {
+    /// They are not.
+    #[default]
+    Withheld,
+    /// `GET_VOLUME`, `GET_SNAPSHOT`, `SNAPSHOT_ACCESSIBILITY_CONSTRAINTS` and the least size of a volume are.
+    Offered,
+}
+
+/// A CSI driver for the volumes of one node.
+///
+/// ```no_run
+/// use csi::{Driver, Place, Socket};
+/// use volumes::{Node, Settings};
+///
+/// let socket = Socket::bind(&"unix:///run/gabion/csi.sock".parse()?)?;
+/// let (node, _) = Node::open(Settings::new("my-host".parse()?, Vec::new()))?;
+/// Driver::new(node, Place::new("my-host")?).run(&socket)?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct Driver {
+    node: Node,
+    place: Place,
+    alpha: Alpha,
+}
+
+impl Driver {
+    /// Its controller services work on this node's own disks.
+    #[must_use]
+    pub fn new(node: Node, place: Place) -> Self {
+        Self { node, place, alpha: Alpha::default() }
+    }
+
+    /// With alpha capabilities, or without.
+    #[must_use]
+    pub fn alpha(mut self, alpha: Alpha) -> Self {
+        self.alpha = alpha;
+        self
+    }
+
+    /// Serves until the process gets SIGTERM or SIGINT, and ends what is under way.
+    ///
+    /// # Errors
+    ///
+    /// [`Kind::Internal`] when the socket cannot be listened on; [`Kind::Unavailable`] when something was still under way
+    /// when patience ended: it goes on in LVM, or is finished or undone by the next start.
+    pub fn run(self, socket: &Socket) -> Result<(), Error> {
+        let tried = || format!("serve on {}", socket.path().display());
+        let runtime = runtime::Builder::new_current_thread()
+            .enable_all()
+            .max_blocking_threads(THREADS)
+            .thread_keep_alive(Duration::from_secs(2))
+            .build()
+            .map_err(|cause| Error::system(tried(), cause))?;
+        let node = self.node.clone();
+        let served = runtime.block_on(async {
+            let told = || Error::new(Kind::Internal, tried());
+            let mut terminate = signal(SignalKind::terminate()).map_err(|cause| told().with_source(cause))?;
+            let mut interrupt = signal(SignalKind::interrupt()).map_err(|cause| told().with_source(cause))?;
+            let stop = async move {
+                tokio::select! {
+                    _ = terminate.recv() => {}
+                    _ = interrupt.recv() => {}
+                }
+            };
+            self.serve(socket, stop).await
+        });
+        // Calls whose callers went away are still under way in their threads.
+        runtime.shutdown_timeout(PATIENCE);
+        let drained = node.drain(LVM_PATIENCE);
+        served?;
+        match drained {
+            true => Ok(()),
+            false => {
+                Err(Error::new(Kind::Unavailable, "end all operations").with_answer("LVM still works on one"))
+            }
+        }
+    }
+
+    /// Serves until `stop` is ready, then takes no more calls and waits for those that are under way.
+    ///
+    /// # Errors
+    ///
+    /// As [`Driver::run`].
+    pub async fn serve(self, socket: &Socket, stop: impl Future<Output = ()>) -> Result<(), Error> {
+        let tried = format!("serve on {}", socket.path().display());
+        let listener = socket.listener().and_then(UnixListener::from_std);
+        let incoming =
+            UnixListenerStream::new(listener.map_err(|cause| Error::system(tried.clone(), cause))?);
+        let (tell, told) = oneshot::channel();
+        let serving = self.services().serve_with_incoming_shutdown(incoming, async {
+            // Whoever could tell has gone: that is the same.
+            let _ = told.await;
+        });
+        let patience = async {
+            stop.await;
+            let _ = tell.send(());
+            tokio::time::sleep(PATIENCE).await;
+        };
+        tokio::select! {
+            served = serving => served.map_err(|cause| Error::new(Kind::Internal, tried).with_source(cause)),
+            () = patience => Err(Error::new(Kind::Unavailable, "end all calls")
+                .with_answer(format!("some were still under way after {} s", PATIENCE.as_secs()))),
+        }
+    }
+
+    fn services(self) -> tonic::transport::server::Router {
+        let local = Local::new(self.node);
+        let controller = ControllerService {
+            control: Arc::new(local.clone()),
+            place: self.place.clone(),
+            alpha: self.alpha,
+        };
+        Server::builder()
+            .max_concurrent_streams(STREAMS)
+            .add_service(IdentityServer::new(IdentityService { alpha: self.alpha }))
+            .add_service(ControllerServer::new(controller))
+            .add_service(GroupControllerServer::new(GroupService))
+            .add_service(NodeServer::new(NodeService { local, place: self.place }))
+    }
+}

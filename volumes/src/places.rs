@@ -1,0 +1,44 @@
+//! Where on this host a volume is seen now, told by the kernel's mount table alone.
+
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::path::{Path, PathBuf};
+
+use devices::DeviceNumber;
+use devices::mount::{Mount, MountTable};
+
+use crate::mounts::number_of;
+use crate::{Error, Kind};
+
+/// Every place where a device's filesystem, or the device itself, is mounted.
+pub(crate) fn of_device(table: &MountTable, device: &Path) -> Vec<PathBuf> {
+    // A device that has no node is seen nowhere.
+    let Ok(number) = number_of(device) else { return Vec::new() };
+    let shows = |mount: &&Mount| mount.block_device() == Some(number) || is_node(mount, number);
+    table.iter().filter(shows).map(|mount| mount.mount_point.clone()).collect()
+}
+
+/// Whether a mount shows a device's node: a file of the filesystem that has the nodes, at the place of another file.
+fn is_node(mount: &Mount, number: DeviceNumber) -> bool {
+    // Only there is it worth looking, and only there can looking not hang: a dead network mount would never answer.
+    let has_nodes =
+        ["devtmpfs", "tmpfs"].iter().any(|fs| mount.fs_type == *fs) && mount.root != Path::new("/");
+    has_nodes
+        && std::fs::symlink_metadata(&mount.mount_point).is_ok_and(|there| {
+            there.file_type().is_block_device() && DeviceNumber::from_rdev(there.rdev()) == number
+        })
+}
+
+/// Refuses a volume that is seen anywhere but at these places, for a user who wants it alone.
+///
+/// # Errors
+///
+/// [`Kind::FailedPrecondition`] with one of the other places.
+pub(crate) fn must_be_alone(device: &Path, but: [&Path; 2], tried: &str) -> Result<(), Error> {
+    let table = MountTable::read()?;
+    match of_device(&table, device).iter().find(|place| !but.contains(&place.as_path())) {
+        None => Ok(()),
+        Some(place) => Err(Error::new(Kind::FailedPrecondition, tried)
+            .with_answer(format!("it is wanted alone, and is seen at {} too", place.display()))
+            .with_advice("unpublish it there first")),
+    }
+}
