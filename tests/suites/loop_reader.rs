@@ -370,6 +370,35 @@ fn a_newest_text_that_cannot_be_understood_is_told_and_the_one_before_it_is_used
 }
 
 #[test]
+fn a_newer_text_on_a_disk_that_it_does_not_name_is_no_word_about_the_group() -> Result<()> {
+    if skip_unless_loop() {
+        return Ok(());
+    }
+    let (disks, mut sandbox) = disks(&[128, 128])?;
+    let (own, foreign) = (disks[0].path().to_owned(), disks[1].path().to_owned());
+    sandbox.run(&format!("pvcreate {}", foreign.display()))?;
+    sandbox.set_devices([&own])?;
+    group(&sandbox, "data")?;
+    volume(&sandbox, "-n a -l 3 data")?;
+    let number = sandbox.view().vgs[0].seqno;
+    // The area, as LVM makes it by default.
+    const AREA: u64 = 4096;
+    write_at(&foreign, AREA, &read_at(&own, AREA, 1020 << 10)?)?;
+    recommit(&foreign, |text| {
+        text.replace(&format!("seqno = {number}"), &format!("seqno = {}", number + 1))
+    })?;
+    for order in [[&foreign, &own], [&own, &foreign]] {
+        let view = Reader::new(order, sandbox.reader_options()).read();
+        let [Problem::BadText { device, reason: Defect::Meaning { .. }, .. }] = &view.problems[..] else {
+            bail!("{:?}", view.problems)
+        };
+        ensure!(*device == foreign && view.vgs.len() == 1 && view.vgs[0].seqno == number);
+        ensure!(view.orphans.len() == 1 && view.orphans[0].device.path == foreign);
+    }
+    Ok(())
+}
+
+#[test]
 fn a_group_that_did_not_change_is_shared_by_the_views_before_and_after() -> Result<()> {
     if skip_unless_loop() {
         return Ok(());

@@ -9,7 +9,7 @@ use devices::Bytes;
 use super::committed::Committed;
 use super::label::Label;
 use super::scan::{Content, Found, Scan};
-use super::{OrphanPv, Problem, Pv, PvDevice, PvFlag, Vg, View};
+use super::{Defect, OrphanPv, Problem, Pv, PvDevice, PvFlag, Vg, View};
 use crate::Uuid;
 
 /// A device with a good label.
@@ -22,6 +22,8 @@ struct Labelled<'a> {
 /// A copy of a group's metadata.
 struct Copy<'a> {
     path: &'a Path,
+    /// The PV that it lies on.
+    pv: Uuid,
     /// Where its area begins.
     start: Bytes,
     text: &'a Arc<Committed>,
@@ -80,7 +82,10 @@ fn report_areas(path: &Path, scan: &Scan, problems: &mut Vec<Problem>) {
 impl Labelled<'_> {
     fn copies(&self) -> impl Iterator<Item = Copy<'_>> {
         self.scan.areas.iter().filter_map(|area| match &area.content {
-            Content::Text(text) => Some(Copy { path: self.path, start: area.area.start, text }),
+            Content::Text(text) => {
+                let (path, pv, start) = (self.path, self.label.uuid, area.area.start);
+                Some(Copy { path, pv, start, text })
+            }
             _ => None,
         })
     }
@@ -145,7 +150,10 @@ fn newest_vg(
     loop {
         // The first of the newest, in the order of the devices.
         let newest = Arc::clone(copies.iter().rev().max_by_key(|copy| copy.text.seqno)?.text);
-        match newest.with_vg(|vg| on_devices(vg, devices)) {
+        match newest
+            .with_vg(|vg| names_its_bearer(vg, &copies, &newest).map(|()| on_devices(vg, devices)))
+            .flatten()
+        {
             Ok(vg) => {
                 report_copies(&copies, &newest, problems);
                 return Some(vg);
@@ -161,6 +169,17 @@ fn newest_vg(
             }
         }
     }
+}
+
+/// LVM writes a group's text only to PVs that the text names. One that lies on others alone is no word about the group,
+/// however new it says that it is: any disk could bear it.
+fn names_its_bearer(vg: &Vg, copies: &[Copy<'_>], text: &Committed) -> Result<(), Defect> {
+    let mut bearers = copies.iter().filter(|copy| copy.text.key == text.key);
+    if bearers.any(|copy| vg.pv(copy.pv).is_some()) {
+        return Ok(());
+    }
+    let what = "it does not name the PV that it lies on".to_owned();
+    Err(Defect::Meaning { place: vg.name.to_string(), what })
 }
 
 fn report_copies(copies: &[Copy<'_>], newest: &Committed, problems: &mut Vec<Problem>) {

@@ -27,6 +27,9 @@ pub(super) const LABEL_AREA: usize = 4 * SECTOR;
 const SECTOR: usize = 512;
 /// Set in the extension's flags of a PV that belongs to a group.
 const IN_USE: u32 = 1;
+/// Most metadata areas that LVM gives a PV (`FMT_TEXT_MAX_MDAS_PER_PV`). Each can hold a text of 128 MiB, so more would
+/// let one disk fill the memory.
+const METADATA_AREAS_MAX: usize = 2;
 /// Most areas of each kind; a sector has no room for more.
 const AREAS_MAX: usize = SECTOR / 16;
 
@@ -111,6 +114,10 @@ impl Label {
         let device_size = Bytes::new(u64_at(header, 32, WHAT)?);
         let (data_areas, at) = stretches(header, 40)?;
         let (metadata_areas, at) = stretches(header, at)?;
+        if metadata_areas.len() > METADATA_AREAS_MAX {
+            let value = metadata_areas.len() as u64;
+            return Err(Defect::Field { field: "number of metadata areas", value });
+        }
         // A PV without an extension has zeroes there, or nothing.
         let extension = u32_at(header, at, WHAT).unwrap_or(0);
         let (flags, bootloader_areas) = if extension == 0 {
@@ -194,6 +201,13 @@ mod tests {
         head[SECTOR..2 * SECTOR].copy_from_slice(&sector(1, &[], &[], None));
         let label = Label::find(&head).unwrap().unwrap();
         assert_eq!((label.extension, label.in_use), (0, None));
+    }
+
+    #[test]
+    fn more_metadata_areas_than_lvm_makes_are_refused() {
+        let mut head = vec![0; LABEL_AREA];
+        head[..SECTOR].copy_from_slice(&sector(0, &[(1 << 20, 0)], &[(4096, 1 << 20); 3], None));
+        assert_eq!(Label::find(&head), Err(Defect::Field { field: "number of metadata areas", value: 3 }));
     }
 
     #[test]

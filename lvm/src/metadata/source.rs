@@ -233,6 +233,11 @@ impl Source for Device {
 
     fn read<'b>(&self, start: Bytes, length: usize, buffer: &'b mut Buffer) -> io::Result<&'b [u8]> {
         let length = length.min(usize::try_from(self.size.saturating_sub(start).get()).unwrap_or(usize::MAX));
+        if length == 0 {
+            // What lies behind the end may be further than any read can reach.
+            buffer.last = 0..0;
+            return Ok(&[]);
+        }
         let skip = usize::try_from(start.get() % self.facts.block as u64).unwrap_or(0);
         let first = start.get() - skip as u64;
         let whole = (skip + length).div_ceil(self.facts.block) * self.facts.block;
@@ -269,13 +274,26 @@ mod tests {
         let device = Device::open(file.path()).unwrap().unwrap();
         assert_eq!(device.size(), Bytes::new(20_000));
         let mut buffer = Buffer::default();
-        for (start, length) in
-            [(0, 10), (1, 4096), (4095, 2), (4096, 8192), (19_990, 100), (20_000, 1), (30_000, 5)]
-        {
+        for (start, length) in [
+            (0, 10),
+            (1, 4096),
+            (4095, 2),
+            (4096, 8192),
+            (19_990, 100),
+            (20_000, 1),
+            (30_000, 5),
+            (usize::MAX, 512),
+        ] {
             let from = |end: usize| &bytes[start.min(20_000)..end.min(20_000)];
             let start_bytes = Bytes::new(start as u64);
-            assert_eq!(device.read(start_bytes, length, &mut buffer).unwrap(), from(start + length));
-            assert_eq!(Image(&bytes).read(start_bytes, length, &mut buffer).unwrap(), from(start + length));
+            assert_eq!(
+                device.read(start_bytes, length, &mut buffer).unwrap(),
+                from(start.saturating_add(length))
+            );
+            assert_eq!(
+                Image(&bytes).read(start_bytes, length, &mut buffer).unwrap(),
+                from(start.saturating_add(length))
+            );
         }
     }
 

@@ -23,6 +23,9 @@ pub(super) struct Worker {
     /// A read is outstanding.
     busy: bool,
     found: Found,
+    /// An answer that came after its deadline has changed what was found.
+    changed_late: bool,
+    late_cost: Cost,
 }
 
 struct Job {
@@ -47,7 +50,7 @@ impl Worker {
             .name("lvm-metadata".to_owned())
             .spawn(move || serve(&device, &inbox, &outbox));
         let found = failure(&path, "it has not been read yet");
-        Self { path, jobs, answers, busy: false, found }
+        Self { path, jobs, answers, busy: false, found, changed_late: false, late_cost: Cost::default() }
     }
 
     pub(super) fn path(&self) -> &Path {
@@ -61,8 +64,12 @@ impl Worker {
 
     /// Begins a read, unless an earlier one has not come back.
     pub(super) fn ask(&mut self, texts: &Arc<Texts>, options: &Options) {
-        if self.busy && self.answers.try_recv().is_err() {
-            return;
+        if self.busy {
+            // What comes late counts all the same: the thread goes on from it, and answers next what differs from it.
+            let Ok(late) = self.answers.try_recv() else { return };
+            let mut cost = self.late_cost;
+            self.changed_late |= self.accept(late, &mut cost);
+            self.late_cost = cost;
         }
         let job = Job { texts: Arc::clone(texts), options: options.clone() };
         // A failure shows when the answer is waited for.
@@ -72,22 +79,30 @@ impl Worker {
 
     /// Waits for the answer; whether it differs from the one before.
     pub(super) fn wait(&mut self, deadline: Instant, cost: &mut Cost) -> bool {
+        cost.add(&std::mem::take(&mut self.late_cost));
+        let late = std::mem::take(&mut self.changed_late);
         let answer = self.answers.recv_timeout(deadline.saturating_duration_since(Instant::now()));
-        let found = match answer {
-            Ok(answer) => {
-                self.busy = false;
-                cost.add(&answer.cost);
-                answer.found
-            }
+        let changed = match answer {
+            Ok(answer) => self.accept(answer, cost),
             Err(RecvTimeoutError::Timeout) => {
-                Some(failure(&self.path, "it has not answered; it is read again once it has"))
+                self.keep(failure(&self.path, "it has not answered; it is read again once it has"))
             }
-            Err(RecvTimeoutError::Disconnected) => Some(failure(&self.path, "its reading thread has ended")),
+            Err(RecvTimeoutError::Disconnected) => {
+                self.keep(failure(&self.path, "its reading thread has ended"))
+            }
         };
-        let changed = found.as_ref().is_some_and(|found| !found.is_same_failure(&self.found));
-        if let Some(found) = found {
-            self.found = found;
-        }
+        late || changed
+    }
+
+    fn accept(&mut self, answer: Answer, cost: &mut Cost) -> bool {
+        self.busy = false;
+        cost.add(&answer.cost);
+        answer.found.is_some_and(|found| self.keep(found))
+    }
+
+    fn keep(&mut self, found: Found) -> bool {
+        let changed = !found.is_same_failure(&self.found);
+        self.found = found;
         changed
     }
 }
@@ -155,4 +170,50 @@ fn look(
     let mut scanner = Scanner { source: &device, buffer, texts: &job.texts, options: &job.options };
     let scan = scanner.scan(number, before)?;
     Ok(scan.map_or(Look::Same, |scan| Look::Scan(Box::new(scan), device.facts())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    /// A worker whose thread is played by the test.
+    fn played() -> (Worker, Receiver<Job>, Sender<Answer>) {
+        let (jobs, inbox) = channel();
+        let (outbox, answers) = channel();
+        let path = PathBuf::from("/dev/slow");
+        let found = failure(&path, "it has not been read yet");
+        let (changed_late, late_cost) = (false, Cost::default());
+        (Worker { path, jobs, answers, busy: false, found, changed_late, late_cost }, inbox, outbox)
+    }
+
+    fn scan() -> Found {
+        let (mut buffer, texts, options) = (Buffer::default(), Texts::default(), Options::default());
+        let source = crate::metadata::Image(&[0; 8192]);
+        let mut scanner = Scanner { source: &source, buffer: &mut buffer, texts: &texts, options: &options };
+        Found::Scan(Arc::new(scanner.scan(None, None).unwrap().unwrap()))
+    }
+
+    #[test]
+    fn a_device_that_answered_too_late_is_known_from_then_on() {
+        let (mut worker, jobs, answers) = played();
+        let (texts, options, mut cost) = (Arc::new(Texts::default()), Options::default(), Cost::default());
+        let at_once = Instant::now();
+        worker.ask(&texts, &options);
+        assert!(worker.wait(at_once, &mut cost));
+        assert!(matches!(worker.found(), Found::Unreadable(_)));
+        // Nothing is asked while the first read has not come back, and nothing has changed.
+        worker.ask(&texts, &options);
+        assert!(!worker.wait(at_once, &mut cost));
+        assert_eq!(jobs.try_iter().count(), 1);
+
+        let late = Cost { reads: 3, ..Cost::default() };
+        answers.send(Answer { found: Some(scan()), cost: late }).unwrap();
+        worker.ask(&texts, &options);
+        assert_eq!(jobs.try_iter().count(), 1);
+        answers.send(Answer { found: None, cost: Cost::default() }).unwrap();
+        assert!(worker.wait(at_once + Duration::from_secs(60), &mut cost));
+        assert!(matches!(worker.found(), Found::Scan(_)));
+        assert_eq!(cost.reads, 3);
+    }
 }

@@ -26,8 +26,9 @@ impl Seen {
         let deadline = Instant::now() + PATIENCE;
         while let Some((lv, count)) = self.first_open(&dm, lvs)? {
             if Instant::now() >= deadline {
+                let times = if count == 1 { "once".to_owned() } else { format!("{count} times") };
                 return Err(Error::new(Kind::InUse, tried)
-                    .with_answer(format!("volume {} is open {count} times", lv.name))
+                    .with_answer(format!("volume {} is open {times}", lv.name))
                     .with_advice("unmount it, or end what uses it"));
             }
             thread::sleep(BETWEEN_LOOKS);

@@ -2,9 +2,10 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Seek, SeekFrom};
-use std::os::unix::fs::{FileExt, FileTypeExt, OpenOptionsExt};
+use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
+use devices::DeviceNumber;
 use rustix::fs::OFlags;
 
 use super::fault::Fault;
@@ -71,18 +72,34 @@ impl Device {
     ///
     /// [`Kind::NotFound`] if there is no such file, [`Kind::Io`] if it cannot be opened.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, Error> {
-        let path = path.as_ref();
-        Self::try_open(path).map_err(|error| {
+        Self::open_number(path.as_ref(), None)
+    }
+
+    /// As [`Self::open`]; refused where the path does not lead to the device of this number.
+    pub(super) fn open_number(path: &Path, number: Option<DeviceNumber>) -> Result<Self, Error> {
+        Self::try_open(path, number).map_err(|error| {
             let kind = if error.kind() == io::ErrorKind::NotFound { Kind::NotFound } else { Kind::Io };
             let tried = format!("open thin metadata {}", path.display());
             Error::new(kind, tried).with_answer(error.to_string()).with_source(error)
         })
     }
 
-    fn try_open(path: &Path) -> io::Result<Self> {
-        let is_device = path.metadata()?.file_type().is_block_device();
+    fn try_open(path: &Path, number: Option<DeviceNumber>) -> io::Result<Self> {
+        let before = path.metadata()?;
+        let is_device = before.file_type().is_block_device();
+        if !is_device && !before.is_file() {
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidInput,
+                "it is neither a block device nor a file",
+            ));
+        }
         let flags = if is_device { OFlags::DIRECT } else { OFlags::empty() };
         let mut file = OpenOptions::new().read(true).custom_flags(flags.bits().cast_signed()).open(path)?;
+        let opened = file.metadata()?;
+        let own = is_device.then(|| DeviceNumber::from_rdev(opened.rdev()));
+        if opened.file_type() != before.file_type() || number.is_some_and(|number| own != Some(number)) {
+            return Err(io::Error::other("the path became another device while it was opened"));
+        }
         let blocks = file.seek(SeekFrom::End(0))? / BLOCK as u64;
         Ok(Self { file, blocks })
     }
@@ -149,4 +166,21 @@ pub(super) fn u32_at(block: &Block, at: usize) -> u32 {
 /// The little-endian number at `at`; zero outside the block.
 pub(super) fn u64_at(block: &Block, at: usize) -> u64 {
     block.0.get(at..).and_then(<[u8]>::first_chunk).map_or(0, |bytes| u64::from_le_bytes(*bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_device_that_is_meant_is_read() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        assert_eq!(Device::open(file.path()).unwrap().blocks(), 0);
+        let number = Some(DeviceNumber { major: 254, minor: 3 });
+        let error = Device::open_number(file.path(), number).unwrap_err();
+        assert!(error.to_string().contains("another device"), "{error}");
+        for path in ["/dev/null", "/"] {
+            assert!(Device::open(path).unwrap_err().to_string().contains("neither"), "{path}");
+        }
+    }
 }

@@ -35,7 +35,7 @@ impl<'a> LivePool<'a> {
         })?;
         let node = running(dm, table.metadata, &tried)?;
         let held = dm.hold_metadata(&pool)?;
-        let metadata = ThinMetadata::read(Device::open(node)?, Root::Held)?;
+        let metadata = ThinMetadata::read(Device::open_number(&node, Some(table.metadata))?, Root::Held)?;
         Ok(Self { metadata, held })
     }
 

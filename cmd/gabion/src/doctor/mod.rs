@@ -225,7 +225,7 @@ mod tests {
         assert_eq!(
             String::from_utf8(written).unwrap(),
             "\
-ERROR    volume data/mirror: 1 of its 2 legs do not work any more (leg 1)
+ERROR    volume data/mirror: 1 of its 2 legs does not work any more (leg 1)
          The data are served from the other legs; another failing disk can cost them.
          → gabion volume refresh data/mirror
 

@@ -76,11 +76,12 @@ fn raid(host: &Host, vg: &Vg, lv: &Lv, subject: &str) -> Option<Finding> {
 
 fn raid_degraded(vg: &Vg, lv: &Lv, subject: &str, legs: usize, failed: &[usize]) -> Finding {
     let list = failed.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+    let verb = if failed.len() == 1 { "does" } else { "do" };
     let finding = Finding::new(
         Severity::Error,
         "raid-degraded",
         subject,
-        format!("{} of its {legs} legs do not work any more (leg {list})", failed.len()),
+        format!("{} of its {legs} legs {verb} not work any more (leg {list})", failed.len()),
     )
     .meaning("The data are served from the other legs; another failing disk can cost them.");
     let top = visible_above(vg, lv);

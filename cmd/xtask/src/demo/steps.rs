@@ -171,7 +171,7 @@ wait $watcher",
             fails(
                 8,
                 "gabion doctor",
-                &["ERROR", "is missing", "demo/mirror", "legs do not work any more", "without a spare copy now"],
+                &["ERROR", "is missing", "demo/mirror", "legs does not work any more", "without a spare copy now"],
             ),
             run("gabion volumes", &["degraded"]),
             check("nothing is lost: all four filesystems still hold their data", SUMS),
