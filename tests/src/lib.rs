@@ -11,6 +11,8 @@ pub mod handle;
 pub mod killer;
 pub mod lab;
 pub mod leaves;
+pub mod life;
+pub mod node;
 pub mod oracle;
 pub mod power_cut;
 pub mod sandbox;

@@ -19,6 +19,8 @@ pub(crate) struct Lock {
 pub(crate) enum Held<'a> {
     Volume(&'a VolumeId),
     Snapshot(&'a SnapshotId),
+    /// The copying of a snapshot.
+    Copy(&'a SnapshotId),
     /// The making of pools.
     Pools,
 }
@@ -34,6 +36,7 @@ impl Lock {
         let (name, what) = match held {
             Held::Volume(id) => (id.to_string(), format!("volume {id}")),
             Held::Snapshot(id) => (format!("snapshot.{id}"), format!("snapshot {id}")),
+            Held::Copy(id) => (format!("copy.{id}"), format!("the copy of snapshot {id}")),
             Held::Pools => (".pools".to_owned(), "the pools of this node".to_owned()),
         };
         let path = directory.join(name);

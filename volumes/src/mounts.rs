@@ -59,12 +59,14 @@ impl Node {
         let _lock = self.lock(Held::Volume(&request.id), &tried)?;
         let pools = self.pools();
         let (backend, volume) = pools.find(&request.id, &tried)?;
-        match (request.mode, backend.ready(&volume, &tried)?) {
+        let ready = backend.ready(&volume, &tried)?;
+        match (request.mode, &ready.medium) {
             (Mode::Block, Medium::Device(_)) => self.stage_block(backend, &volume, &tried)?,
             (Mode::Filesystem, Medium::Device(device)) => {
-                self.stage_filesystem(backend, &volume, &device, request, &tried)?;
+                self.stage_filesystem(backend, &volume, device, request, &tried)?;
             }
         }
+        drop(ready.held);
         pools.find(&request.id, &tried).map(|(_, volume)| volume)
     }
 
@@ -172,15 +174,16 @@ impl Node {
         let _lock = self.lock(Held::Volume(&request.id), &tried)?;
         let pools = self.pools();
         let (backend, volume) = pools.find(&request.id, &tried)?;
-        let Medium::Device(device) = backend.ready(&volume, &tried)?;
+        let ready = backend.ready(&volume, &tried)?;
+        let Medium::Device(device) = &ready.medium;
         if request.sharing == Sharing::Alone {
-            places::must_be_alone(&device, [&request.staging, &request.target], &tried)?;
+            places::must_be_alone(device, [&request.staging, &request.target], &tried)?;
         }
         match request.mode {
             Mode::Filesystem => {
                 let staged = self.target(&request.staging)?;
                 let is_it = match staged.present()? {
-                    Present::Mounted(mount) => mount.block_device() == Some(number_of(&device)?),
+                    Present::Mounted(mount) => mount.block_device() == Some(number_of(device)?),
                     _ => false,
                 };
                 if !is_it {
@@ -200,9 +203,10 @@ impl Node {
                 }
                 let target = self.target(&request.target)?;
                 let _ = target.make_file()?;
-                let _ = mount::bind_device(&device, &target)?;
+                let _ = mount::bind_device(device, &target)?;
             }
         }
+        drop(ready.held);
         Ok(volume)
     }
 

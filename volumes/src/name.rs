@@ -175,6 +175,11 @@ impl Owner {
         &self.text
     }
 
+    /// The same owner for partition tables.
+    pub(crate) const fn gpt(&self) -> &gpt::Owner {
+        &self.gpt
+    }
+
     /// The uuid of a volume's filesystem, which follows from its id: so an unfinished one is known again, and a copy
     /// never keeps its original's.
     pub(crate) fn filesystem_uuid(&self, volume: &VolumeId) -> Result<devices::filesystem::Uuid, Error> {

@@ -8,6 +8,7 @@ use devices::filesystem::FsType;
 use devices::mount::MountTable;
 use lvm::ops::SizeRange;
 
+use crate::backend::duplicate::Copies;
 use crate::backend::{Backend, Medium, NewVolume, Origin};
 use crate::class::DeviceClass;
 use crate::lock::{Held, Lock};
@@ -29,6 +30,8 @@ struct Inner {
     settings: Settings,
     /// Replaced as a whole, so that a long operation on the old ones keeps nobody from looking again.
     pools: RwLock<Arc<Pools>>,
+    /// Copies of snapshots that run in this process.
+    copies: Copies,
 }
 
 impl Node {
@@ -41,11 +44,15 @@ impl Node {
     /// pools; [`Kind::Internal`] when the devices of the host cannot be listed, or LVM's worker is not there.
     pub fn open(settings: Settings) -> Result<(Self, Repairs), Error> {
         crate::class::check_together(&settings.classes)?;
+        let copies = Copies::default();
         let (pools, repairs) = {
             let _lock = Lock::take(&settings.lock_dir, Held::Pools, "open the pools of this node")?;
-            pools::open(&settings)?
+            pools::open(&settings, &copies)?
         };
-        Ok((Self { inner: Arc::new(Inner { settings, pools: RwLock::new(Arc::new(pools)) }) }, repairs))
+        Ok((
+            Self { inner: Arc::new(Inner { settings, pools: RwLock::new(Arc::new(pools)), copies }) },
+            repairs,
+        ))
     }
 
     /// Looks at the disks again: classes whose disks came back are used again, and pools that may take new disks do.
@@ -56,7 +63,7 @@ impl Node {
     pub fn refresh(&self) -> Result<Repairs, Error> {
         let settings = &self.inner.settings;
         let _lock = Lock::take(&settings.lock_dir, Held::Pools, "look at the disks of this node again")?;
-        let (pools, repairs) = pools::open(settings)?;
+        let (pools, repairs) = pools::open(settings, &self.inner.copies)?;
         *self.inner.pools.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(pools);
         Ok(repairs)
     }
@@ -187,11 +194,7 @@ impl Node {
                 let (there, source) = pools.find_snapshot(id, &tried)?;
                 same_pool(backend, there, &tried)?;
                 large_enough(size, source.size, &tried)?;
-                if source.state != SnapshotState::Ready {
-                    return Err(Error::new(Kind::Unavailable, tried)
-                        .with_answer(format!("snapshot {id} is not ready"))
-                        .with_advice("wait until it is"));
-                }
+                ready_to_use(&source, &tried)?;
                 backend.copy(&wanted, Origin::Snapshot(&source), &tried)
             }
         }
@@ -343,6 +346,18 @@ fn large_enough(size: SizeRange, source: Bytes, tried: &str) -> Result<(), Error
         _ if size.required() < source => Err(Error::new(Kind::OutOfRange, tried)
             .with_answer(format!("its source has {source:#}, and {:#} were asked for", size.required()))),
         _ => Ok(()),
+    }
+}
+
+fn ready_to_use(snapshot: &Snapshot, tried: &str) -> Result<(), Error> {
+    match &snapshot.state {
+        SnapshotState::Ready => Ok(()),
+        SnapshotState::Copying { done, total } => Err(Error::new(Kind::Unavailable, tried)
+            .with_answer(format!("snapshot {} is being copied: {done} of {total} are done", snapshot.id))
+            .with_advice("try again when it is ready")),
+        SnapshotState::Failed(why) => Err(Error::new(Kind::FailedPrecondition, tried)
+            .with_answer(format!("snapshot {} has failed: {why}", snapshot.id))
+            .with_advice("delete it, and cut another one")),
     }
 }
 

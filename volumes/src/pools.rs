@@ -6,12 +6,15 @@ use std::path::{Path, PathBuf};
 use devices::discovery::{Discovery, Disk, Inventory};
 use devices::eligibility::{Assessor, Chosen, Policy};
 use devices::erase::{Consent, Records};
+use devices::gpt::{self, Condition};
 use devices::selector::{Class, ClassDisks, Selected, Selector, divide};
 use lvm::metadata::View;
 use lvm::ops::{Change, Group, NewGroup, NewPool, OldContent, PoolSize};
 use lvm::worker::host::{HOST_DIR, HostSettings};
 use lvm::{DevicePath, FillLimit, Lvm, Tag, VgName};
 
+use crate::backend::duplicate::Copies;
+use crate::backend::partition::{self, Partitions, Sharing};
 use crate::backend::{Backend, Thick, Thin, lv::LvPool, tags};
 use crate::class::{AutoSize, DeviceClass, DiscoveryMode, Pool, Size, ThinPool, Wipe};
 use crate::{ClassName, ClassProblem, DeviceScope, Error, Kind, Orphan, Repair, Repairs, Settings};
@@ -47,7 +50,7 @@ struct GroupPlan<'a> {
 }
 
 /// Builds whatever the classes ask for, as far as it can be had.
-pub(crate) fn open(settings: &Settings) -> Result<(Pools, Repairs), Error> {
+pub(crate) fn open(settings: &Settings, copies: &Copies) -> Result<(Pools, Repairs), Error> {
     let inventory = Discovery::host().inventory()?;
     let view = read_groups(settings)?;
     let selectors: Vec<(ClassName, Selector)> =
@@ -57,6 +60,7 @@ pub(crate) fn open(settings: &Settings) -> Result<(Pools, Repairs), Error> {
     let divided = divide(&wanted, &inventory);
     let mut builder = Builder {
         settings,
+        copies,
         inventory: &inventory,
         view: &view,
         places: BTreeMap::new(),
@@ -79,9 +83,11 @@ pub(crate) fn open(settings: &Settings) -> Result<(Pools, Repairs), Error> {
             Err(error) => builder.down(plan.class, error),
         }
     }
-    builder.recover(&lvm)?;
-    for class in &settings.classes {
-        builder.finish(class, &groups);
+    if !groups.is_empty() {
+        builder.recover(&lvm)?;
+    }
+    for (class, disks) in settings.classes.iter().zip(&divided) {
+        builder.finish(class, disks, &groups);
     }
     let Builder { places, repairs, .. } = builder;
     Ok((Pools { places, lvm }, repairs))
@@ -121,8 +127,28 @@ fn handle(settings: &Settings, plans: &[GroupPlan<'_>]) -> Result<Lvm, Error> {
     Ok(builder.build()?)
 }
 
+/// Every path that must exist leads to a disk.
+fn all_there(disks: &ClassDisks<'_>, tried: &str) -> Result<(), Error> {
+    let Some(path) = disks.missing.first() else { return Ok(()) };
+    Err(Error::new(Kind::Unavailable, tried)
+        .with_answer(format!("there is no disk at {}", path.display()))
+        .with_advice("bring the disk back, or take its path out of the class"))
+}
+
+/// No other class wants the same disks.
+fn uncontested(disks: &ClassDisks<'_>, tried: &str) -> Result<(), Error> {
+    let Some(contested) = disks.contested.first() else { return Ok(()) };
+    let others: Vec<&str> = contested.with.iter().map(|(name, _)| *name).collect();
+    Err(Error::new(Kind::Refused, tried).with_answer(format!(
+        "{} is selected by {} too, so no class gets it",
+        contested.disk.path.display(),
+        others.join(", ")
+    )))
+}
+
 struct Builder<'a> {
     settings: &'a Settings,
+    copies: &'a Copies,
     inventory: &'a Inventory,
     view: &'a View,
     places: BTreeMap<ClassName, Place>,
@@ -172,21 +198,10 @@ impl<'a> Builder<'a> {
         let vg = found.first();
         let present: Vec<&PathBuf> =
             vg.iter().flat_map(|vg| &vg.pvs).filter_map(|pv| Some(&pv.device.as_ref()?.path)).collect();
-        if let Some(path) = disks.missing.first()
-            && vg.is_none()
-        {
-            return Err(Error::new(Kind::Unavailable, tried)
-                .with_answer(format!("there is no disk at {}", path.display()))
-                .with_advice("bring the disk back, or take its path out of the class"));
+        if vg.is_none() {
+            all_there(disks, &tried)?;
         }
-        if let Some(contested) = disks.contested.first() {
-            let others: Vec<&str> = contested.with.iter().map(|(name, _)| *name).collect();
-            return Err(Error::new(Kind::Refused, tried).with_answer(format!(
-                "{} is selected by {} too, so no class gets it",
-                contested.disk.path.display(),
-                others.join(", ")
-            )));
-        }
+        uncontested(disks, &tried)?;
         let joins = |selected: &&Selected<'_>| {
             // A class that finds its disks by itself and only once keeps to those that it found.
             vg.is_none()
@@ -289,11 +304,11 @@ impl<'a> Builder<'a> {
     }
 
     /// The backend of a class, its volumes activated and what is half-made removed.
-    fn finish(&mut self, class: &DeviceClass, groups: &BTreeMap<ClassName, Group>) {
+    fn finish(&mut self, class: &DeviceClass, disks: &ClassDisks<'_>, groups: &BTreeMap<ClassName, Group>) {
         if self.places.contains_key(&class.name) {
             return;
         }
-        let built = match self.backend(class, groups) {
+        let built = match self.backend(class, disks, groups) {
             Ok(Some(backend)) => Place::Ready(backend),
             Ok(None) => Place::Absent,
             Err(error) => return self.down(class, error),
@@ -304,6 +319,7 @@ impl<'a> Builder<'a> {
     fn backend(
         &mut self,
         class: &DeviceClass,
+        disks: &ClassDisks<'_>,
         groups: &BTreeMap<ClassName, Group>,
     ) -> Result<Option<Box<dyn Backend>>, Error> {
         let owner = class.spec.devices.shared_with.as_ref().unwrap_or(&class.name);
@@ -311,8 +327,16 @@ impl<'a> Builder<'a> {
         match &class.spec.pool {
             Pool::Lvm(pool) => {
                 let Some(group) = group else { return Ok(None) };
-                let pool = Thick { pool: self.lv_pool(class, group), layout: pool.layout.to_lvm() };
+                let pool = Thick {
+                    pool: self.lv_pool(class, group),
+                    layout: pool.layout.to_lvm(),
+                    copies: self.copies.clone(),
+                    locks: self.settings.lock_dir.clone(),
+                };
                 self.settle(&pool.pool)?;
+                for name in pool.resume()? {
+                    self.note(group.label(), format!("removed temporary snapshot {name}"));
+                }
                 Ok(Some(Box::new(pool)))
             }
             Pool::Thin(spec) => {
@@ -327,9 +351,13 @@ impl<'a> Builder<'a> {
                 self.settle(&pool.pool)?;
                 Ok(Some(Box::new(pool)))
             }
-            Pool::Partition(_) | Pool::Directory(_) => {
+            Pool::Partition(spec) => {
+                let pool = self.partitions(class, disks, spec.exclusive)?;
+                Ok(pool.map(|pool| Box::new(pool) as _))
+            }
+            Pool::Directory(_) => {
                 Err(Error::new(Kind::FailedPrecondition, format!("open class {}", class.name))
-                    .with_answer("this version makes volumes in volume groups only"))
+                    .with_answer("this version makes no directories yet"))
             }
         }
     }
@@ -368,6 +396,57 @@ impl<'a> Builder<'a> {
         let made = group.create_pool(&new)?.into_inner();
         self.note(group.label(), format!("thin pool {} of {} made", made.name, made.size));
         Ok(())
+    }
+
+    /// The disks of a class of partitions, each with a table of ours.
+    fn partitions(
+        &mut self,
+        class: &DeviceClass,
+        disks: &ClassDisks<'_>,
+        exclusive: bool,
+    ) -> Result<Option<Partitions>, Error> {
+        let tried = format!("use the disks of class {}", class.name);
+        all_there(disks, &tried)?;
+        uncontested(disks, &tried)?;
+        let owner = &self.settings.owner;
+        let mut ours = Vec::new();
+        for selected in &disks.disks {
+            let path = &selected.disk.path;
+            if !self.in_scope(selected.disk) {
+                continue;
+            }
+            match partition::own_table(path, owner) {
+                Ok(Some(condition)) => {
+                    if matches!(condition, Condition::Damaged(_)) {
+                        let (_, damages) = gpt::Disk::repair(path, owner.gpt())?;
+                        let damages: Vec<String> = damages.iter().map(ToString::to_string).collect();
+                        self.repaired(path, format!("mended the partition table: {}", damages.join("; ")));
+                    }
+                    ours.push(path.clone());
+                }
+                Ok(None) => {
+                    if self.usable(class, selected)?.is_some() {
+                        gpt::Disk::create(path, owner.gpt())?;
+                        self.repaired(path, "made a partition table".to_owned());
+                        ours.push(path.clone());
+                    }
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        if ours.is_empty() {
+            return Ok(None);
+        }
+        let sharing = if exclusive { Sharing::Exclusive } else { Sharing::Shared };
+        let pool = Partitions { class: class.clone(), owner: owner.clone(), disks: ours, sharing };
+        for (path, done) in pool.repair()? {
+            self.repaired(&path, done);
+        }
+        Ok(Some(pool))
+    }
+
+    fn repaired(&mut self, disk: &Path, done: String) {
+        self.repairs.repairs.push(Repair { place: disk.display().to_string(), done });
     }
 
     fn lv_pool(&self, class: &DeviceClass, group: &Group) -> LvPool {

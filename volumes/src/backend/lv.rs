@@ -2,11 +2,12 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use devices::Bytes;
+use devices::filesystem;
 use lvm::metadata::{Lv, Vg, View};
-use lvm::ops::{Group, OnRemove};
+use lvm::ops::{FS_PREFIX, Group, OnRemove};
 use lvm::{LvName, Tag};
 
 use super::{Medium, tags};
@@ -19,8 +20,11 @@ use crate::{Content, Error, Kind, Owner, Snapshot, SnapshotId, SnapshotState, Vo
 /// the group's name and what LVM adds.
 const READABLE_MAX: usize = 64;
 
+/// How long the programs may take that give a copied filesystem its own uuid.
+const PATIENCE: Duration = Duration::from_secs(600);
+
 /// The volumes of one class in a group.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct LvPool {
     pub(crate) group: Group,
     pub(crate) class: DeviceClass,
@@ -61,7 +65,7 @@ impl LvPool {
     }
 
     /// The logical volumes of this class that are ours, complete or not.
-    fn own<'a>(&'a self, vg: &'a Vg) -> impl Iterator<Item = &'a Lv> {
+    pub(super) fn own<'a>(&'a self, vg: &'a Vg) -> impl Iterator<Item = &'a Lv> {
         vg.lvs.iter().filter(|lv| self.is_ours(vg, lv))
     }
 
@@ -142,7 +146,11 @@ impl LvPool {
             class: self.class.name.clone(),
             size: size_of(vg, lv),
             created: lv.creation_time.unwrap_or(SystemTime::UNIX_EPOCH),
-            state: SnapshotState::Ready,
+            state: if lv.has_tag(tags::COPYING) {
+                SnapshotState::Copying { done: Bytes::ZERO, total: size_of(vg, lv) }
+            } else {
+                SnapshotState::Ready
+            },
         })
     }
 
@@ -211,15 +219,29 @@ impl LvPool {
     }
 
     pub(crate) fn set_content(&self, volume: &Volume, content: Content, tried: &str) -> Result<(), Error> {
-        let name = self.name_of(&volume.id, tried)?;
+        self.mark_content(&self.name_of(&volume.id, tried)?, content, &[])
+    }
+
+    /// Records what is on a logical volume, and takes other tags off it in the same commit.
+    pub(super) fn mark_content(&self, name: &LvName, content: Content, off: &[Tag]) -> Result<(), Error> {
         let wanted = tags::content(content)?;
-        let others: Vec<Tag> = {
-            let volume = self.group.volume(&name)?;
-            let prefix = lvm::ops::FS_PREFIX;
-            volume.tags.into_iter().filter(|tag| tag.as_str().starts_with(prefix) && *tag != wanted).collect()
-        };
-        let _ = self.group.tag_volume(&name, &[wanted], &others)?;
+        let has = self.group.volume(name)?.tags.into_iter();
+        let of_content = has.filter(|tag| tag.as_str().starts_with(FS_PREFIX) && *tag != wanted);
+        let others: Vec<Tag> = of_content.chain(off.iter().cloned()).collect();
+        let _ = self.group.tag_volume(name, &[wanted], &others)?;
         Ok(())
+    }
+
+    /// Makes a copy a volume of its own: its filesystem gets its own uuid, and the mark of the incomplete goes.
+    pub(super) fn finish_copy(&self, name: &LvName, id: &VolumeId, tried: &str) -> Result<Volume, Error> {
+        let copied = self.group.volume(name)?;
+        let content = self.look()?.vg().lv(name.as_str()).map_or(Content::Block, tags::content_of);
+        if let Content::Filesystem(fs) = content {
+            let uuid = self.owner.filesystem_uuid(id)?;
+            let _ = filesystem::set_uuid(&copied.device, fs, uuid, PATIENCE)?;
+        }
+        let _ = self.group.tag_volume(name, &[], &[tags::tag(tags::FILLING)?])?;
+        self.made(id, tried)
     }
 
     pub(crate) fn delete(&self, name: &LvName) -> Result<(), Error> {

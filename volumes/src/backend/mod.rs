@@ -1,11 +1,15 @@
 //! What makes volumes: one file a kind, behind one trait. Nothing outside asks which kind a volume is.
 
+pub(crate) mod duplicate;
 pub(crate) mod lv;
+pub(crate) mod partition;
 pub(crate) mod tags;
 mod thick;
+mod thick_copy;
 mod thin;
 
 use std::fmt;
+use std::fs::File;
 use std::path::PathBuf;
 
 use devices::Bytes;
@@ -33,6 +37,21 @@ pub(crate) struct NewVolume<'a> {
 pub(crate) enum Medium {
     /// The node of a block device.
     Device(PathBuf),
+}
+
+/// A volume that can be used, for as long as this lives.
+#[derive(Debug)]
+pub(crate) struct Ready {
+    pub(crate) medium: Medium,
+    /// Keeps the device from being taken away and made again under another number: as long as a partition is open,
+    /// udev cannot have the kernel read its disk's table anew, which it tries after every change of the table.
+    pub(crate) held: Option<File>,
+}
+
+impl From<Medium> for Ready {
+    fn from(medium: Medium) -> Self {
+        Self { medium, held: None }
+    }
 }
 
 /// What a content is copied from.
@@ -77,7 +96,7 @@ pub(crate) trait Backend: fmt::Debug + Send + Sync {
     fn grow(&self, volume: &Volume, size: SizeRange, tried: &str) -> Result<Volume, Error>;
 
     /// Makes a volume usable on this node.
-    fn ready(&self, volume: &Volume, tried: &str) -> Result<Medium, Error>;
+    fn ready(&self, volume: &Volume, tried: &str) -> Result<Ready, Error>;
 
     /// Where the volume is when it is [ready](Backend::ready).
     fn medium(&self, volume: &Volume) -> Result<Medium, Error>;

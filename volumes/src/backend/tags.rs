@@ -10,6 +10,8 @@
 //! | `gabion.dev/fstype=…` | the filesystem asked for |
 //! | `gabion.dev/from-snapshot=…`, `gabion.dev/from-volume=…` | what its content was copied from |
 //! | `gabion.dev/ephemeral` | it goes with its pod |
+//! | `gabion.dev/copying` | a snapshot that was acknowledged, and is being copied |
+//! | `gabion.dev/for-snapshot=…`, `gabion.dev/for-volume=…` | a temporary snapshot, and whose copy is made of it |
 //! | `gabion.dev/filling` | its content is still being copied, or made its own: it is not complete |
 
 use devices::filesystem::FsType;
@@ -30,6 +32,9 @@ const FROM_SNAPSHOT: &str = "gabion.dev/from-snapshot=";
 const FROM_VOLUME: &str = "gabion.dev/from-volume=";
 const EPHEMERAL: &str = "gabion.dev/ephemeral";
 pub(crate) const FILLING: &str = "gabion.dev/filling";
+pub(crate) const COPYING: &str = "gabion.dev/copying";
+pub(crate) const FOR_SNAPSHOT: &str = "gabion.dev/for-snapshot=";
+pub(crate) const FOR_VOLUME: &str = "gabion.dev/for-volume=";
 pub(crate) const SNAPSHOT: &str = "gabion.dev/snapshot=";
 pub(crate) const SOURCE: &str = "gabion.dev/source=";
 
@@ -47,6 +52,24 @@ pub(crate) fn content(content: Content) -> Result<Tag, Error> {
         Content::Block => "block",
     };
     tag(&format!("{FS_PREFIX}{word}"))
+}
+
+/// The tag of a class.
+pub(crate) fn of_class(class: &ClassName) -> Result<Tag, Error> {
+    tag(&format!("{CLASS}{class}"))
+}
+
+/// Whose copy is made of a temporary snapshot.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Served {
+    Snapshot(SnapshotId),
+    Volume(VolumeId),
+}
+
+/// Whose copy is made of it, if it is a temporary snapshot.
+pub(crate) fn served_by(lv: &Lv) -> Option<Served> {
+    let snapshot = lv.tag_value(FOR_SNAPSHOT).and_then(|id| id.parse().ok()).map(Served::Snapshot);
+    snapshot.or_else(|| Some(Served::Volume(lv.tag_value(FOR_VOLUME)?.parse().ok()?)))
 }
 
 /// What is on a volume; a word that is not known is left alone like a block device's content.

@@ -1,28 +1,35 @@
 //! Thick volumes: logical volumes whose space is theirs from the beginning.
 
+use std::path::PathBuf;
+
 use devices::Bytes;
 use lvm::ops::{Layout, NewVolume as NewLv, SizeRange};
 
+use super::duplicate::Copies;
 use super::lv::{LvPool, lv_name};
-use super::{Backend, Medium, NewVolume, rounded, tags};
+use super::{Backend, Medium, NewVolume, Origin, Ready, rounded, tags};
 use crate::class::DeviceClass;
-use crate::{Capacity, Content, Error, Kind, Volume, VolumeId};
+use crate::{Capacity, Content, Error, Kind, Snapshot, SnapshotId, Volume, VolumeId};
 
 /// A volume group with thick volumes.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Thick {
     pub(crate) pool: LvPool,
     pub(crate) layout: Layout,
+    /// The copies that run in this process.
+    pub(crate) copies: Copies,
+    /// Where the locks of volumes lie.
+    pub(crate) locks: PathBuf,
 }
 
 impl Thick {
     /// What sizes are multiples of.
-    fn unit(&self, extent: Bytes) -> Bytes {
+    pub(super) fn unit(&self, extent: Bytes) -> Bytes {
         extent.checked_mul(u64::from(self.layout.data_stripes())).unwrap_or(extent)
     }
 
     /// Whether so much more can be taken without the reserve.
-    fn leaves_reserve(&self, more: Bytes, tried: &str) -> Result<(), Error> {
+    pub(super) fn leaves_reserve(&self, more: Bytes, tried: &str) -> Result<(), Error> {
         let look = self.pool.look()?;
         let vg = look.vg();
         let free = vg.extent_size.span(vg.free_extents()).unwrap_or_default();
@@ -76,13 +83,18 @@ impl Backend for Thick {
         if size > volume.size {
             self.leaves_reserve(size.saturating_sub(volume.size), tried)?;
             let name = self.pool.name_of(&volume.id, tried)?;
+            if self.is_being_copied(&name)? {
+                return Err(Error::new(Kind::Busy, tried)
+                    .with_answer("it is being copied, and cannot grow meanwhile")
+                    .with_advice("try again when its snapshot is ready"));
+            }
             let _ = self.pool.group.extend_volume(&name, SizeRange::at_least(size), &[])?;
         }
         self.pool.made(&volume.id, tried)
     }
 
-    fn ready(&self, volume: &Volume, tried: &str) -> Result<Medium, Error> {
-        self.pool.ready(volume, tried)
+    fn ready(&self, volume: &Volume, tried: &str) -> Result<Ready, Error> {
+        self.pool.ready(volume, tried).map(Ready::from)
     }
 
     fn medium(&self, volume: &Volume) -> Result<Medium, Error> {
@@ -108,5 +120,24 @@ impl Backend for Thick {
         let largest =
             if room_for_text { whole(span(vg.largest(self.layout)).min(available)) } else { Bytes::ZERO };
         Ok(Capacity { total: span(vg.total_extents()), available: whole(available), largest, minimum: unit })
+    }
+
+    fn copy(&self, new: &NewVolume<'_>, origin: Origin<'_>, tried: &str) -> Result<Volume, Error> {
+        self.copy_volume(new, origin, tried)
+    }
+
+    fn snapshots(&self) -> Result<Vec<Snapshot>, Error> {
+        self.snapshots_with_state()
+    }
+
+    fn snapshot(&self, id: &SnapshotId, source: &Volume, tried: &str) -> Result<Snapshot, Error> {
+        self.begin_snapshot(id, source, tried)?;
+        self.snapshots()?.into_iter().find(|snapshot| snapshot.id == *id).ok_or_else(|| {
+            Error::new(Kind::Internal, tried).with_answer("it is not there although it was cut")
+        })
+    }
+
+    fn delete_snapshot(&self, snapshot: &Snapshot, tried: &str) -> Result<(), Error> {
+        self.remove_snapshot(snapshot, tried)
     }
 }

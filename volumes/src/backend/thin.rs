@@ -1,21 +1,15 @@
 //! Thin volumes: logical volumes that take space of their pool as they are written, and whose snapshots are instant.
 
-use std::time::Duration;
-
 use devices::Bytes;
-use devices::filesystem;
 use lvm::dm::{Dm, PoolMode, ThinPoolStatus};
 use lvm::metadata::{Lv, Vg};
 use lvm::ops::{NewThin, NewThinSnapshot, OnRemove, SizeRange};
 use lvm::{LvName, Tag};
 
 use super::lv::{LvPool, lv_name, size_of};
-use super::{Backend, Medium, NewVolume, Origin, rounded, tags};
+use super::{Backend, Medium, NewVolume, Origin, Ready, rounded, tags};
 use crate::class::{DeviceClass, Ratio, RefuseAt};
 use crate::{Capacity, Content, Error, Kind, Snapshot, SnapshotId, Volume, VolumeId};
-
-/// How long the programs may take that give a copied filesystem its own uuid.
-const PATIENCE: Duration = Duration::from_secs(600);
 
 /// A thin pool with volumes and snapshots.
 #[derive(Debug)]
@@ -91,21 +85,6 @@ impl Thin {
             Origin::Snapshot(snapshot) => self.pool.snapshot_name(&snapshot.id, tried),
         }
     }
-
-    /// Makes a copy a volume of its own: its filesystem gets its own uuid, and the mark of the incomplete goes.
-    fn finish_copy(&self, name: &LvName, id: &VolumeId, tried: &str) -> Result<Volume, Error> {
-        let copied = self.pool.group.volume(name)?;
-        let content = {
-            let look = self.pool.look()?;
-            look.vg().lv(name.as_str()).map_or(Content::Block, tags::content_of)
-        };
-        if let Content::Filesystem(fs) = content {
-            let uuid = self.pool.owner.filesystem_uuid(id)?;
-            let _ = filesystem::set_uuid(&copied.device, fs, uuid, PATIENCE)?;
-        }
-        let _ = self.pool.group.tag_volume(name, &[], &[tags::tag(tags::FILLING)?])?;
-        self.pool.made(id, tried)
-    }
 }
 
 impl Backend for Thin {
@@ -142,7 +121,7 @@ impl Backend for Thin {
         tags.push(tags::tag(tags::FILLING)?);
         let clone = NewThinSnapshot::clone_of(from, name.clone(), SizeRange::at_least(size));
         let _ = self.pool.group.snapshot_thin(&tags.into_iter().fold(clone, NewThinSnapshot::tag))?;
-        let finished = self.finish_copy(&name, new.id, tried);
+        let finished = self.pool.finish_copy(&name, new.id, tried);
         if finished.is_err() {
             // It stays marked as incomplete where this fails, so that nobody uses it and the next try removes it.
             let _ = self.pool.group.remove_volume(&name, OnRemove::Keep);
@@ -170,8 +149,8 @@ impl Backend for Thin {
         self.pool.made(&volume.id, tried)
     }
 
-    fn ready(&self, volume: &Volume, tried: &str) -> Result<Medium, Error> {
-        self.pool.ready(volume, tried)
+    fn ready(&self, volume: &Volume, tried: &str) -> Result<Ready, Error> {
+        self.pool.ready(volume, tried).map(Ready::from)
     }
 
     fn medium(&self, volume: &Volume) -> Result<Medium, Error> {

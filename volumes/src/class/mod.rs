@@ -146,8 +146,8 @@ impl DeviceClass {
     #[must_use]
     pub fn abilities(&self) -> Abilities {
         match &self.spec.pool {
-            Pool::Thin(_) => Abilities { snapshots: true, copies: true, block: true },
-            Pool::Lvm(_) | Pool::Partition(_) => Abilities { snapshots: false, copies: false, block: true },
+            Pool::Thin(_) | Pool::Lvm(_) => Abilities { snapshots: true, copies: true, block: true },
+            Pool::Partition(_) => Abilities { snapshots: false, copies: false, block: true },
             Pool::Directory(_) => Abilities::default(),
         }
     }
