@@ -257,8 +257,15 @@ fn what_does_not_exist_and_what_exists_twice_have_their_kinds() -> Result<()> {
     assert!(group.tag_volume(&lv("c"), &[tag("x")], &[])?.is_made());
     assert!(!group.tag_volume(&lv("c"), &[tag("x")], &[])?.is_made());
     assert_eq!(group.volume(&lv("c"))?.tags, [tag("x")]);
-    let creating = tag(lvm::ops::CREATING);
-    assert_eq!(kind(group.tag_volume(&lv("c"), &[creating], &[])), Kind::InvalidArgument);
+    // With one of the library's own tags, a complete volume would be removed as unfinished.
+    for own in [lvm::ops::CREATING, lvm::ops::PART, lvm::ops::STALE, "gabion.dev/zero-from=1"].map(tag) {
+        let own = std::slice::from_ref(&own);
+        let new = volume("d", Bytes::mib(4)).tag(own[0].clone());
+        assert_eq!(kind(group.create_volume(&new)), Kind::InvalidArgument, "{own:?}");
+        assert_eq!(kind(group.tag_volume(&lv("c"), own, &[])), Kind::InvalidArgument, "{own:?}");
+        assert_eq!(kind(group.tag_volume(&lv("c"), &[], own)), Kind::InvalidArgument, "{own:?}");
+    }
+    assert!(group.remove_unfinished()?.is_empty());
     Ok(())
 }
 

@@ -32,6 +32,7 @@ impl Group {
     /// Makes what the recipe says, or finds it made.
     pub(crate) fn make(&self, recipe: &impl Recipe, tried: &str) -> Result<Change<Volume>, Error> {
         let name = recipe.name();
+        super::own_tags(recipe.tags(), tried)?;
         let _guard = Guard::take(&self.lvm.settings().run_dir, self.uuid, name, tried)?;
         let mut seen = Seen::of(&self.lvm, self.uuid, Need::Complete, tried)?;
         if let Some(found) = seen.vg().lv(name.as_str()) {

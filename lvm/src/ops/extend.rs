@@ -1,14 +1,15 @@
 //! Extending volumes, also while they are in use.
 
 use super::activate::is_active;
+use super::legs::Step;
 use super::seen::{Need, Seen};
 use super::{Change, Group, SizeRange, Volume, wipe};
 use crate::command::{LvChange, LvExtend};
 use crate::metadata::{Lv, RaidLevel, SegmentKind};
-use crate::{DevicePath, Error, Extents, Kind, LvName, Space, Tag};
+use crate::{DevicePath, Effect, Error, Extents, Kind, LvName, Space, Tag};
 
 /// How the tag begins that says from which extent on zeroes are still to be written.
-const ZERO_FROM: &str = "gabion.dev/zero-from=";
+pub(super) const ZERO_FROM: &str = "gabion.dev/zero-from=";
 
 /// What becomes of the bytes that lie where a thick volume is extended.
 ///
@@ -118,16 +119,46 @@ impl Group {
         }
         if !large_enough {
             let devices = self.can_be_extended(&seen, lv, wanted, extension, &tried)?;
+            // Whether it can reach its size is known before anything is done.
+            let first = seen.next_step(lv, wanted, &devices, &tried)?;
             if zeroes && pending.is_none() {
                 self.note_zeroes(&seen, lv, &tried)?;
             }
-            let command = LvExtend { target: seen.target(name), extents: wanted, devices: &devices };
-            self.run(&seen, &tried, &command)?;
+            self.extend_by_steps(name, name, first, wanted, &devices, &tried)?;
         }
         if zeroes {
             self.zero_added(name, pending.unwrap_or(lv.extents()), &tried)?;
         }
         self.volume_after(name, &tried).map(Change::Made)
+    }
+
+    /// Extends a volume to its size, as far as each command carries. `part` is what LVM extends when it is told to extend
+    /// the volume: a pool's data.
+    pub(super) fn extend_by_steps(
+        &self,
+        name: &LvName,
+        part: &LvName,
+        first: Step,
+        wanted: Extents,
+        devices: &[DevicePath],
+        tried: &str,
+    ) -> Result<(), Error> {
+        let mut step = first;
+        loop {
+            let seen = Seen::of(&self.lvm, self.uuid, Need::Complete, tried)?;
+            let command = LvExtend { target: seen.target(name), extents: step.to, devices: &step.devices };
+            self.run(&seen, tried, &command)?;
+            let before = seen;
+            let seen = Seen::of(&self.lvm, self.uuid, Need::Ours, tried)?;
+            let lv = seen.lv(part, tried)?;
+            seen.legs_stayed_apart(&before, lv, tried)?;
+            if step.to >= wanted || lv.extents() >= wanted {
+                return Ok(());
+            }
+            step = seen
+                .next_step(lv, wanted, devices, tried)
+                .map_err(|error| error.with_effect(Effect::Done))?;
+        }
     }
 
     fn can_be_extended(

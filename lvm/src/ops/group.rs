@@ -344,14 +344,11 @@ impl Group {
     ///
     /// # Errors
     ///
-    /// [`Kind::NotFound`]; [`Kind::InvalidArgument`] for the tag of unfinished volumes, which is not the caller's;
+    /// [`Kind::NotFound`]; [`Kind::InvalidArgument`] for a tag of the library itself, such as that of unfinished volumes;
     /// [`Kind::Foreign`], [`Kind::MissingPv`], [`Kind::Busy`], and what LVM itself says.
     pub fn tag_volume(&self, name: &LvName, add: &[Tag], remove: &[Tag]) -> Result<Change, Error> {
         let tried = format!("tag volume {}", self.calls(name));
-        if add.iter().chain(remove).any(|tag| tag.as_str() == super::CREATING) {
-            return Err(Error::new(Kind::InvalidArgument, tried)
-                .with_answer(format!("{} marks unfinished volumes", super::CREATING)));
-        }
+        super::own_tags(add.iter().chain(remove), &tried)?;
         let seen = Seen::of(&self.lvm, self.uuid, Need::Complete, &tried)?;
         let lv = seen.finished_lv(&self.lvm, name, &tried)?;
         let (add, remove) = changed_tags(&lv.tags, add, remove);

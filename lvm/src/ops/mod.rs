@@ -15,6 +15,7 @@ mod extend;
 mod group;
 mod guard;
 mod layout;
+mod legs;
 mod moving;
 mod pool;
 mod pool_size;
@@ -30,6 +31,8 @@ mod wipe;
 
 pub(crate) use guard::Guard;
 pub(crate) use seen::{Seen, is_marked, is_unfinished};
+
+use crate::{Error, Kind, Tag};
 
 pub use activate::Scrub;
 pub use cache::{AfterDetach, CacheMode};
@@ -52,6 +55,20 @@ pub const CREATING: &str = "gabion.dev/creating";
 /// The tag of a volume that was made to become a part of another one. While users see such a volume it is not complete;
 /// as the part that it became it keeps the tag, since LVM does not change tags of a pool's metadata.
 pub const PART: &str = "gabion.dev/part";
+/// Refuses tags by which the library itself knows in which state a volume is: with them a caller could have a complete
+/// volume removed as an unfinished one.
+fn own_tags<'a>(tags: impl IntoIterator<Item = &'a Tag>, tried: &str) -> Result<(), Error> {
+    let reserved = |tag: &&Tag| {
+        let tag = tag.as_str();
+        [CREATING, PART, STALE].contains(&tag) || tag.starts_with(extend::ZERO_FROM)
+    };
+    match tags.into_iter().find(reserved) {
+        Some(tag) => Err(Error::new(Kind::InvalidArgument, tried)
+            .with_answer(format!("the tag {tag} says in which state a volume is, and is not the caller's"))),
+        None => Ok(()),
+    }
+}
+
 /// The tag of a volume that is complete, and blank: it may be formatted.
 pub const FS_NEW: &str = "gabion.dev/fs=new";
 /// How every tag begins that says what filesystem is on a volume.

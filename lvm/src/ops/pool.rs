@@ -5,7 +5,7 @@ use devices::Bytes;
 use super::create::Recipe;
 use super::seen::{Need, Seen};
 use super::{Change, Content, Group, Integrity, Layout, PART, SizeRange, Volume, pool_size};
-use crate::command::{LvChange, LvCreate, LvExtend, PoolCreate, PoolFromVolumes, PoolMetadataExtend};
+use crate::command::{LvChange, LvCreate, PoolCreate, PoolFromVolumes, PoolMetadataExtend};
 use crate::dm::{Dm, PoolMode, ThinPoolStatus, WhenFull};
 use crate::metadata::{Discards, Lv, LvFlag};
 use crate::{DevicePath, Error, Extents, Kind, LvName, Space, Tag};
@@ -405,8 +405,8 @@ impl Group {
         }
         let devices = seen.resolve(on, &tried)?;
         seen.has_room_to_extend(data, wanted, &devices, &tried)?;
-        let command = LvExtend { target: seen.target(name), extents: wanted, devices: &devices };
-        self.run(&seen, &tried, &command)?;
+        let first = seen.next_step(data, wanted, &devices, &tried)?;
+        self.extend_by_steps(name, &data.name, first, wanted, &devices, &tried)?;
         self.volume_after(name, &tried).map(Change::Made)
     }
 
@@ -430,9 +430,34 @@ impl Group {
             return self.lvm.already(&seen, &tried, ());
         }
         seen.has_room_to_extend(metadata, wanted, &[], &tried)?;
-        let size = seen.sectors(wanted, &tried)?;
-        self.run(&seen, &tried, &PoolMetadataExtend { pool: seen.target(name), size, devices: &[] })?;
+        self.extend_metadata_by_steps(name, &metadata.name, wanted, &[], &tried)?;
         Ok(Change::Made(()))
+    }
+
+    /// Extends a pool's metadata to their size, as far as each command carries. The group's spare grows with them, on PVs
+    /// of its own choice.
+    pub(super) fn extend_metadata_by_steps(
+        &self,
+        pool: &LvName,
+        metadata: &LvName,
+        wanted: Extents,
+        devices: &[DevicePath],
+        tried: &str,
+    ) -> Result<(), Error> {
+        loop {
+            let seen = Seen::of(&self.lvm, self.uuid, Need::Complete, tried)?;
+            let step = seen.next_step_and_more(seen.lv(metadata, tried)?, wanted, devices, tried)?;
+            let size = seen.sectors(step.to, tried)?;
+            let command = PoolMetadataExtend { pool: seen.target(pool), size, devices: &step.devices };
+            self.run(&seen, tried, &command)?;
+            let before = seen;
+            let seen = Seen::of(&self.lvm, self.uuid, Need::Ours, tried)?;
+            let lv = seen.lv(metadata, tried)?;
+            seen.legs_stayed_apart(&before, lv, tried)?;
+            if step.to >= wanted || lv.extents() >= wanted {
+                return Ok(());
+            }
+        }
     }
 
     /// Makes sure that a pool can take something new.
@@ -454,6 +479,9 @@ impl Group {
         pool_can_take_more(pool, status.as_ref(), limits, tried)
     }
 }
+
+/// Fill of a pool's metadata, in percent, from which the kernel may have stopped for lack of room.
+const EXHAUSTED: u8 = 74;
 
 /// Whether a pool in that state can take a new volume.
 fn pool_can_take_more(
@@ -485,6 +513,12 @@ fn pool_can_take_more(
              metadata",
             used.transaction_id
         ));
+    }
+    // The kernel keeps a tenth of the metadata, 4 MiB at most, in reserve, and takes no change once it has to touch that. Nothing
+    // is damaged then: with more room it goes on.
+    let exhausted = used.mode == PoolMode::ReadOnly && !used.needs_check && used.metadata.reaches(EXHAUSTED);
+    if exhausted {
+        return full(Space::Metadata, "metadata", used.metadata);
     }
     if used.needs_check || used.mode == PoolMode::ReadOnly {
         return broken(format!("thin pool {name} is read-only and its metadata need a check"));

@@ -2,7 +2,7 @@
 
 use super::seen::{Need, Seen};
 use super::{Change, Group};
-use crate::command::{PoolMetadataExtend, Repair};
+use crate::command::Repair;
 use crate::dm::Dm;
 use crate::metadata::Lv;
 use crate::{DevicePath, Error, Extents, Kind, LvName};
@@ -67,13 +67,10 @@ impl Group {
         };
         // With a PV missing LVM extends nothing; this one held nothing but the spare, or the call fails.
         let _ = self.forget_missing()?;
-        let size = seen.sectors(Extents::new(metadata(pool).saturating_add(1)), &tried)?;
+        let wanted = Extents::new(metadata(pool).saturating_add(1));
         let devices = seen.resolve(on, &tried)?;
-        self.run(
-            &seen,
-            &tried,
-            &PoolMetadataExtend { pool: seen.target(&pool.name), size, devices: &devices },
-        )?;
+        let part = pool.as_thin_pool().map_or(&pool.name, |pool| &pool.metadata);
+        self.extend_metadata_by_steps(&pool.name, part, wanted, &devices, &tried)?;
         Ok(Change::Made(()))
     }
 

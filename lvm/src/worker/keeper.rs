@@ -311,7 +311,8 @@ fn mourn(shared: &Arc<Shared>, process: Process, waiting: &Waiting) {
     let (ticket, scope) = (waiting.ticket, waiting.scope.clone());
     let tried = waiting.tried.clone();
     let spawned = thread::Builder::new().name("lvm-mourner".to_owned()).spawn(move || {
-        mourner.end(process);
+        process.wait_for_ever();
+        mourner.lock().processes -= 1;
         let job = Job::Flush { devices: Vec::new() };
         finish_dead(&mourner, &Waiting { ticket, scope, tried, job }, "killed, and gone late");
     });

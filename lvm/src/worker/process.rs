@@ -17,6 +17,8 @@ use crate::{Error, Kind};
 const HELLO: Duration = Duration::from_secs(60);
 /// How long a frame that has begun may take to arrive.
 const FRAME: Duration = Duration::from_secs(60);
+/// How long a worker with nothing to do may take to end, and to be gone once it was killed.
+const ENDING: Duration = Duration::from_secs(10);
 /// What LVM and the tools that it starts find programs by.
 const PATH: &str = "/usr/sbin:/usr/bin:/sbin:/bin";
 
@@ -59,6 +61,8 @@ impl Process {
         let child = command.spawn().map_err(failed)?;
         // The command holds the worker's end of the socket; an end is only heard once that is gone.
         drop(command);
+        // A worker that reads nothing, as one that was stopped, must not keep who writes to it.
+        ours.set_write_timeout(Some(FRAME)).map_err(failed)?;
         let mut process = Self { child, socket: ours, seq: 0, lvm_version: String::new() };
         match process.hello() {
             Ok(Some(hello)) if hello.protocol == PROTOCOL => {
@@ -151,10 +155,31 @@ impl Process {
         }
     }
 
-    /// Closes the socket, which ends an idle worker, and waits for that.
-    pub(super) fn end(mut self) -> Option<ExitStatus> {
+    /// Closes the socket, which ends an idle worker, and waits for that; one that does not end is killed. Nothing for
+    /// one that the kernel does not let go of: it is left to a thread that waits for it.
+    pub(super) fn end(self) -> Option<ExitStatus> {
+        self.end_within(ENDING)
+    }
+
+    fn end_within(mut self, patience: Duration) -> Option<ExitStatus> {
         let _ = self.socket.shutdown(std::net::Shutdown::Both);
-        self.child.wait().ok()
+        if let Some(status) = self.wait_end(patience) {
+            return Some(status);
+        }
+        self.kill();
+        let status = self.wait_end(patience);
+        if status.is_none() {
+            // Without the thread a zombie stays until this program ends.
+            drop(std::thread::Builder::new().name("lvm-reaper".to_owned()).spawn(move || self.child.wait()));
+        }
+        status
+    }
+
+    /// Waits for a worker that was killed, however long that takes.
+    pub(super) fn wait_for_ever(mut self) {
+        let _ = self.socket.shutdown(std::net::Shutdown::Both);
+        // An error means that it is gone already.
+        let _ = self.child.wait();
     }
 
     fn wait_readable(&self, patience: Duration) -> io::Result<bool> {
@@ -181,5 +206,49 @@ pub(super) fn describe_exit(status: Option<ExitStatus>) -> String {
             Some(signal) => format!("killed by signal {signal}"),
             None => format!("exit code {}", status.code().unwrap_or_default()),
         },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(command: &mut Command) -> Process {
+        let (ours, theirs) = UnixStream::pair().unwrap();
+        let child = command.stdin(Stdio::from(OwnedFd::from(theirs))).spawn().unwrap();
+        Process { child, socket: ours, seq: 0, lvm_version: String::new() }
+    }
+
+    #[test]
+    fn a_worker_that_does_not_end_by_itself_is_killed_and_one_that_does_is_not() {
+        let begun = Instant::now();
+        let deaf = of(Command::new("sleep").arg("600"));
+        let status = deaf.end_within(Duration::from_millis(200));
+        assert_eq!(describe_exit(status), "killed by signal 9");
+        assert!(begun.elapsed() < Duration::from_secs(60), "{:?}", begun.elapsed());
+        let status = of(&mut Command::new("cat")).end_within(Duration::from_secs(60));
+        assert_eq!(describe_exit(status), "exit code 0");
+    }
+
+    #[test]
+    fn a_worker_that_reads_nothing_does_not_keep_who_writes_to_it() {
+        let mut deaf = of(Command::new("sleep").arg("600"));
+        deaf.socket.set_write_timeout(Some(Duration::from_millis(200))).unwrap();
+        let job = Job::Lvm { line: "x".repeat(900_000), flush: Vec::new() };
+        assert!(deaf.give(job).is_err());
+        assert_eq!(describe_exit(deaf.end_within(Duration::from_millis(200))), "killed by signal 9");
+    }
+
+    #[test]
+    fn whatever_a_worker_says_in_the_place_of_an_answer_it_counts_as_dead() {
+        for says in ["", "x", "\\377\\377\\377\\377", "\\2\\0\\0\\0{}", "\\4\\0\\0\\0null"] {
+            let (ours, theirs) = UnixStream::pair().unwrap();
+            let child =
+                Command::new("printf").arg(says).stdin(Stdio::null()).stdout(OwnedFd::from(theirs)).spawn();
+            let mut process =
+                Process { child: child.unwrap(), socket: ours, seq: 0, lvm_version: String::new() };
+            assert!(matches!(process.answer(Duration::from_secs(60)), Outcome::Died), "{says:?}");
+            process.end();
+        }
     }
 }

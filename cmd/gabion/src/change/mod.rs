@@ -4,12 +4,14 @@ mod group;
 mod pool;
 mod volume;
 
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use lvm::metadata::{Problem, Vg};
 use lvm::ops::{Change, Group};
 use lvm::worker::conf::AutoExtend;
+use lvm::worker::host::{HOST_DIR, HostSettings};
 use lvm::{DevicePath, Error, Kind, LvName, Lvm, LvmBuilder, Tag, VgName};
 use serde::Serialize;
 
@@ -73,16 +75,18 @@ fn owner() -> Result<Tag, Error> {
 
 /// A handle on exactly these devices, that changes only what is ours.
 fn handle(devices: Vec<DevicePath>, settings: Settings) -> Result<Lvm, Error> {
-    builder(devices, settings).owner(owner()?).build()
+    builder(devices, settings, Path::new(HOST_DIR))?.owner(owner()?).build()
 }
 
 /// A handle on exactly these devices, that changes whatever is asked; for taking things over.
 fn handle_of_anybody(devices: Vec<DevicePath>, settings: Settings) -> Result<Lvm, Error> {
-    builder(devices, settings).build()
+    builder(devices, settings, Path::new(HOST_DIR))?.build()
 }
 
-fn builder(devices: Vec<DevicePath>, settings: Settings) -> LvmBuilder {
-    Lvm::builder().devices(devices).auto_extend(AUTO_EXTEND).deadline(settings.timeout)
+/// With the locks and the system id of LVM on this host, as its own configuration has them.
+fn builder(devices: Vec<DevicePath>, settings: Settings, lvm: &Path) -> Result<LvmBuilder, Error> {
+    let host = HostSettings::read(lvm)?;
+    Ok(Lvm::builder().devices(devices).auto_extend(AUTO_EXTEND).deadline(settings.timeout).host(host))
 }
 
 /// The devices of a group that are here.
@@ -157,4 +161,29 @@ fn wait_for_sync(group: &Group, name: Option<&LvName>) -> Result<(), Error> {
             format!("{}/{}: copies in step {part}, {} s", vg.name, lv.name, begun.elapsed().as_secs())
         }))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_hosts_own_lvm_is_told_about_locks_and_system_ids_holds_here_too() {
+        let dir = tempfile::tempdir().unwrap();
+        let settings = Settings { timeout: Duration::from_secs(1) };
+        let built = || builder(Vec::new(), settings, dir.path());
+        let plain = format!("{:?}", built().unwrap());
+        std::fs::write(
+            dir.path().join("lvm.conf"),
+            "global { locking_dir = \"/run/other\" system_id_source = \"uname\" }",
+        )
+        .unwrap();
+        let told = format!("{:?}", built().unwrap());
+        assert!(
+            told.contains("/run/other") && told.contains("uname") && !plain.contains("/run/other"),
+            "{told}"
+        );
+        std::fs::write(dir.path().join("lvm.conf"), "global { locking_dir = ").unwrap();
+        assert_eq!(built().unwrap_err().kind(), Kind::InvalidArgument);
+    }
 }
