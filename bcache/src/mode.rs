@@ -85,7 +85,7 @@ words! {
     /// The kernel writes the leaves of a set's tree without a flush before (drivers/md/bcache/btree.c,
     /// `do_btree_node_write`). A leaf can so be on the medium before the block that it points to, in place of the key of an
     /// older block that was acknowledged; a power cut before the next journal entry loses that block. Found by the power cut
-    /// test on Linux 6.1, with a volatile write cache at a few of 5,000 points, without one at none.
+    /// test on Linux 6.1: started from such a state, the kernel itself lacked the block.
     WriteCache {
         /// It has one: the kernel sends flushes.
         Volatile = "write back",

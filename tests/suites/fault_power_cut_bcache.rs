@@ -160,7 +160,9 @@ struct Seen {
 ///
 /// The kernel writes a leaf of the tree with FUA and without a flush before it (btree.c, `do_btree_node_write`). The leaf may
 /// point to a block that is still in the device's volatile cache, and takes the place of the key of the older, acknowledged
-/// one, which the journal has given up by then. Until the next journal entry a power cut loses that block.
+/// one, which the journal has given up by then. Until the next journal entry a power cut loses that block. The recorder can
+/// seem to show the same at a journal entry: with two flushes on their way, what the first one took along is logged with it,
+/// although the second one, which ends first, had to flush it as well.
 fn audit_point(replay: &mut Replay, marks: &[String], told: &str) -> Result<Option<bool>> {
     match audit(replay.images(), marks) {
         Ok(dirty) => Ok(Some(dirty)),
@@ -186,7 +188,6 @@ fn look(recording: &Recording, extent: Extent, seed: u64) -> Result<Seen> {
         let told = |what: &str| format!("{what} of {all}: {point:?}, after {:?}", marks.last());
         seen.points += 1;
         let Some(dirty) = audit_point(&mut replay, &marks, &told("point"))? else {
-            ensure!(!point.durability.is_flush(), "{}: lost although all was flushed", told("point"));
             seen.volatile.push(point.entry);
             continue;
         };

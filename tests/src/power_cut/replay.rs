@@ -168,8 +168,9 @@ impl<S: Read + Seek> Replay<S> {
     }
 
     /// The disks as they are at this point if those that `keeps` speaks of have no volatile cache: what was written to them is
-    /// there as soon as it completed. The log has such writes only where the next flush stands, so all of that flush come in,
-    /// also what completed a little later. Afterwards the disks are as they were.
+    /// there as soon as it completed. The log has such a write only where the flush stands that took it along, and several
+    /// may be on their way at once, so all that was written up to the next mark comes in, also what completed a little later.
+    /// Afterwards the disks are as they were.
     ///
     /// # Errors
     ///
@@ -180,7 +181,7 @@ impl<S: Read + Seek> Replay<S> {
         audit: impl FnOnce(&Images) -> Result<T>,
     ) -> Result<T> {
         let rest = self.log.entries.iter().skip(self.next);
-        let until = rest.take_while(|entry| !entry.durability.is_flush()).count() + self.next;
+        let until = rest.take_while(|entry| !matches!(entry.action, Action::Mark(_))).count() + self.next;
         let mut written = Vec::new();
         for index in self.next..until {
             let entry = self.log.entries[index].clone();
