@@ -19,7 +19,7 @@ use crate::metadata::Vg;
 use crate::ops::Guard;
 use crate::run::{Flush, Reply, Request, ReturnCode, Runner, Scope};
 use crate::worker::conf::Activation;
-use crate::worker::table::{TableChange, TableStep};
+use crate::worker::table::{Access, TableChange, TableStep};
 use crate::worker::{Recover, StillClosed};
 use crate::{Error, Kind, LvName, MetadataSource, Settings, Tag, Uuid, VgName, classify};
 
@@ -180,6 +180,7 @@ impl World for Host<'_> {
     fn change(&self, tried: &str, acts: &[Act]) -> Result<(), Error> {
         let step = |act: &Act| match act.clone() {
             Act::Clear(device) => TableStep::Clear { device },
+            Act::Load { device, table } => TableStep::Load { device, table, access: Access::ReadWrite },
             Act::Resume(device) => TableStep::Resume { device },
             Act::Remove(device) => TableStep::Remove { device },
             Act::Message { device, text } => TableStep::Message { device, sector: Sectors::ZERO, text },

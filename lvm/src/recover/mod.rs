@@ -4,8 +4,8 @@
 //! never committed, and volumes that were never wiped. Running the next command over that can wedge a thin pool for
 //! good, so a group whose worker died is closed until its recovery has ended:
 //!
-//! 1. under the group's lock, inactive tables are dropped, only then are suspended devices resumed, and devices that
-//!    nobody needs removed; a thin pool forgets the device of an interrupted create;
+//! 1. under the group's lock, inactive tables are dropped, metadata of suspended pools get their committed size back,
+//!    only then are suspended devices resumed, and devices that nobody needs removed; a thin pool forgets the device of an interrupted create;
 //! 2. what differs from the committed metadata is loaded anew;
 //! 3. every live table is [compared](compare()) with the committed metadata;
 //! 4. what was never completed is removed, never adopted;
@@ -16,6 +16,7 @@ mod compare;
 mod cookie;
 mod expected;
 mod graph;
+mod grown;
 mod handle;
 mod host;
 mod live;

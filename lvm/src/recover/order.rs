@@ -10,9 +10,11 @@ use super::compare::{Difference, compare, compare_volumes};
 use super::graph::{
     active_tops, next_unfinished, pending_devices, pool_device, stray_spare, suspended_from_below,
 };
+use super::grown::pools_over_grown_metadata;
 use super::live::LiveDevice;
 use super::report::{Recovered, Step};
 use crate::metadata::Vg;
+use crate::worker::table::TableLine;
 use crate::{Effect, Error, Kind, LvName, Tag, Uuid, VgName};
 
 /// How often tables are loaded anew before the rest is left to a person.
@@ -24,6 +26,7 @@ const HEIGHT: usize = 8;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Act {
     Clear(String),
+    Load { device: String, table: Vec<TableLine> },
     Resume(String),
     Remove(String),
     Message { device: String, text: String },
@@ -115,23 +118,36 @@ impl<'w> Order<'w> {
         self.world.flush(&self.tried("flush what is committed"), &vg)
     }
 
-    /// Under the group's lock: empties inactive slots, only then lets devices run, removes what nobody needs, and
-    /// has pools forget the device of an interrupted create.
+    /// Under the group's lock: empties inactive slots, gives the metadata of suspended pools their committed size
+    /// back, only then lets devices run, removes what nobody needs, and has pools forget the device of an interrupted
+    /// create.
     fn settle(&mut self) -> Result<(), Error> {
         let _lock = self.world.lock(&self.name)?;
         let live = self.world.live(self.vg)?;
         let cleared: Vec<&LiveDevice> = live.iter().filter(|device| device.info.has_inactive_table).collect();
-        let suspended = suspended_from_below(&live);
-        let acts: Vec<Act> = cleared
-            .iter()
-            .map(|device| Act::Clear(device.name()))
-            .chain(suspended.iter().map(|device| Act::Resume(device.name())))
-            .collect();
-        if !acts.is_empty() {
+        let committed = self.world.committed(self.vg)?;
+        let grown = committed.map_or_else(Vec::new, |vg| pools_over_grown_metadata(&vg, &live));
+        let mut suspended = suspended_from_below(&live);
+        // Such a pool waits for a refresh, which loads what is beneath it first.
+        suspended.retain(|device| {
+            !grown.iter().any(|grown| grown.pool == device.info.number && grown.committed.is_none())
+        });
+        let mut steps: Vec<(Act, Option<Step>)> = Vec::new();
+        for device in cleared.iter().map(|device| device.name()) {
+            steps.push((Act::Clear(device.clone()), Some(Step::Cleared { device })));
+        }
+        for (device, table) in grown.into_iter().filter_map(|grown| Some((grown.metadata, grown.committed?)))
+        {
+            steps.push((Act::Load { device: device.clone(), table }, None));
+            steps.push((Act::Resume(device.clone()), Some(Step::ShrunkBack { device })));
+        }
+        for device in suspended.iter().map(|device| device.name()) {
+            steps.push((Act::Resume(device.clone()), Some(Step::Resumed { device })));
+        }
+        if !steps.is_empty() {
+            let (acts, steps): (Vec<Act>, Vec<Option<Step>>) = steps.into_iter().unzip();
             self.world.change(&self.tried("drop uncommitted tables and resume devices"), &acts)?;
-            let clear = |device: &&LiveDevice| Step::Cleared { device: device.name() };
-            let resume = |device: &&LiveDevice| Step::Resumed { device: device.name() };
-            self.done.steps.extend(cleared.iter().map(clear).chain(suspended.iter().map(resume)));
+            self.done.steps.extend(steps.into_iter().flatten());
         }
         self.remove_devices()?;
         self.forget_pending()

@@ -31,6 +31,11 @@ pub enum Step {
         /// The device's number in the pool.
         id: u32,
     },
+    /// Gave a thin pool's metadata device, which a dead command had enlarged, its committed size back.
+    ShrunkBack {
+        /// The device.
+        device: String,
+    },
     /// Loaded a volume's tables anew.
     Refreshed {
         /// The volume.
@@ -57,6 +62,9 @@ impl fmt::Display for Step {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Cleared { device } => write!(f, "cleared the inactive table of {device}"),
+            Self::ShrunkBack { device } => {
+                write!(f, "gave {device}, enlarged and never committed, its committed size back")
+            }
             Self::Resumed { device } => write!(f, "resumed {device}"),
             Self::RemovedDevice { device } => write!(f, "removed device {device}"),
             Self::ForgotThinDevice { pool, id } => {

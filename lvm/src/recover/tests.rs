@@ -10,6 +10,7 @@ use super::order::{Act, Order, World};
 use super::{Difference, Recovered, Step, compare};
 use crate::dm::{Activity, DmName, DmUuid, Info, Table, Target, TargetLine};
 use crate::metadata::{PvDevice, Vg};
+use crate::worker::table::TableLine;
 use crate::{Error, Kind, LvName, Tag, Uuid, VgName};
 use devices::{Bytes, Sectors};
 
@@ -257,6 +258,15 @@ impl World for Fake {
                     let index = named(name, &live).unwrap();
                     live[index].info.has_inactive_table = false;
                 }
+                Act::Load { device, table } => {
+                    let index = named(device, &live).unwrap();
+                    let parse = |line: &TableLine| TargetLine {
+                        start: line.start,
+                        len: line.length,
+                        target: Target::parse(&line.target, &line.parameters).unwrap(),
+                    };
+                    live[index].table = Table { segments: table.iter().map(parse).collect() };
+                }
                 Act::Resume(name) => {
                     let index = named(name, &live).unwrap();
                     assert!(!live[index].info.has_inactive_table, "an uncommitted table became live");
@@ -493,4 +503,45 @@ fn only_a_half_made_spare_goes_without_a_tag() {
     ] {
         assert!(!goes(written_by(create, &other)), "{other:?}");
     }
+}
+
+/// A pool suspended over metadata that a dead command enlarged: the kernel's lines of the metadata device.
+fn over_grown_metadata(lines: &[&str]) -> Vec<LiveDevice> {
+    let mut live = live_pool(1);
+    live[0] = device('m', "v-pool_tmeta", Some("tmeta"), 0, 1, lines);
+    for device in &mut live[2..] {
+        device.info.activity = Activity::Suspended;
+    }
+    live
+}
+
+#[test]
+fn a_pool_runs_again_only_over_metadata_of_the_committed_size() {
+    let committed = vg(5, &pool(1, "", &[("t", 't', 1, "")]));
+    for lines in [
+        &["0 16384 linear 253:100 2048", "16384 8192 linear 253:100 100352"][..],
+        &["0 24576 linear 253:100 2048"][..],
+    ] {
+        let world = Fake::new(committed.clone(), over_grown_metadata(lines), nothing_to_do);
+        let report = world.recover();
+        assert!(report.is_open(), "{report}");
+        let log = world.log();
+        let at = |wanted: &str| log.iter().position(|entry| entry.contains(wanted)).unwrap();
+        assert!(at("Load { device: \"v-pool_tmeta\"") < at("Resume(\"v-pool_tmeta\")"), "{log:?}");
+        assert!(at("Resume(\"v-pool_tmeta\")") < at("Resume(\"v-pool-tpool\")"), "{log:?}");
+    }
+}
+
+#[test]
+fn a_pool_whose_metadata_cannot_be_cut_back_waits_for_a_refresh() {
+    let lines = ["0 24576 mirror core 1 1024 2 253:100 2048 253:101 2048"];
+    let committed = vg(5, &pool(1, "", &[("t", 't', 1, "")]));
+    let world = Fake::new(committed, over_grown_metadata(&lines), |world, words| {
+        assert_eq!(words, ["lvchange", "--yes", "--refresh", "v/t"]);
+        *world.live.borrow_mut() = live_pool(1);
+        Ok(())
+    });
+    assert!(world.recover().is_open());
+    let log = world.log();
+    assert!(!log.iter().any(|entry| entry == "Resume(\"v-pool-tpool\")"), "{log:?}");
 }
