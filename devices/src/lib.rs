@@ -55,6 +55,8 @@ pub mod monitor;
 pub mod mount;
 #[cfg(feature = "eligibility")]
 pub mod probe;
+#[cfg(feature = "filesystem")]
+mod quota_call;
 #[cfg(feature = "eligibility")]
 pub mod selector;
 mod size;

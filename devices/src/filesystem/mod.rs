@@ -1,4 +1,4 @@
-//! Filesystems: found, made, checked, grown, given a new uuid, frozen, trimmed and measured.
+//! Filesystems: found, made, checked, grown, given a new uuid, frozen, trimmed and measured; and their project quotas.
 //!
 //! ```text
 //!   owner's record   New ──────────► Formatting ──────────────────► Made(ext4)
@@ -20,6 +20,7 @@ mod kind;
 mod make;
 mod mounted;
 mod options;
+mod quota;
 mod scratch;
 mod tool;
 
@@ -31,4 +32,5 @@ pub use kind::FsType;
 pub use make::{Format, Record, State, ensure};
 pub use mounted::{Frozen, Inodes, Usage, thaw, trim, usage};
 pub use options::MakeOptions;
+pub use quota::{Project, ProjectLimits, ProjectQuotas, ProjectUsage, QuotaState, project_of, set_project};
 pub use uuid::Uuid;

@@ -171,3 +171,36 @@ fn a_state_of_a_later_version_is_left_alone() {
     }
     assert_eq!(gpt.remove(number(2)).unwrap_err().kind(), Kind::NotFound);
 }
+
+#[test]
+fn what_a_partition_gains_has_no_old_signature_where_its_own_would_be() {
+    let full: u64 = 96 << 20;
+    for (before, after) in [(1, 2), (1, 30), (4, 9), (8, 9), (8, 40)] {
+        let mut gpt = created(96, 512);
+        let partition = gpt.add(&volume("a"), Bytes::mib(before), State::New).unwrap();
+        // Its own content, and what was in the space behind it before, up to the second copy of the table.
+        let mut medium = gpt.into_medium();
+        let (start, end) = (partition.start.get(), full - (64 << 10));
+        let old = vec![0xa5; usize::try_from(end - start).unwrap()];
+        medium.write_at(partition.start, &old).unwrap();
+        let mut gpt = Gpt::open(medium, &owner()).unwrap();
+        let grown = gpt.grow(partition.number, Bytes::mib(after)).unwrap();
+        assert_eq!(grown.size, Bytes::mib(after));
+        let mut bytes = vec![0; usize::try_from(grown.size.get()).unwrap()];
+        gpt.medium().read_at(grown.start, &mut bytes).unwrap();
+        let kept = usize::try_from(partition.size.get()).unwrap();
+        assert!(bytes[..kept].iter().all(|byte| *byte == 0xa5), "its own content was changed");
+        for end in crate::signature_ends(grown.size) {
+            let (from, to) =
+                (usize::try_from(end.start.get()).unwrap(), usize::try_from(end.end.get()).unwrap());
+            assert!(
+                bytes[from.max(kept).min(to)..to].iter().all(|byte| *byte == 0),
+                "{before} to {after}: {end:?}"
+            );
+        }
+        // What is behind the new end is not touched.
+        let mut behind = vec![0; 1 << 20];
+        gpt.medium().read_at(Bytes::new(grown.start.get() + grown.size.get()), &mut behind).unwrap();
+        assert!(behind.iter().all(|byte| *byte == 0xa5));
+    }
+}
