@@ -1,6 +1,7 @@
 //! What the suites stand on: fresh disks, a private LVM, and LVM's own word to compare with.
 
 pub mod agent;
+pub mod ask;
 pub mod caching;
 pub mod csi_sanity;
 pub mod disk;

@@ -9,27 +9,12 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 use devices::Bytes;
 use lvm::dm::Dm;
-use lvm::ops::{Group, Layout, NewPool, NewThin, NewThinSnapshot, NewVolume, PoolSize, Scrub, SizeRange};
-use lvm::{Error, Extents, Kind, LvName, Tag};
+use lvm::ops::{Group, Layout, NewPool, NewThin, NewThinSnapshot, PoolSize, Scrub};
+use lvm::{Extents, Kind, Tag};
+use rig::ask::{at_least, kind, lv, volume};
 use rig::filesystem::format;
 use rig::fixture::{FaultyFixture, Fixture, fill, is_active, synchronised};
 use rig::{Disk, Mounted, skip_unless_dm, workers};
-
-fn lv(name: &str) -> LvName {
-    LvName::new(name).unwrap()
-}
-
-fn at_least(size: Bytes) -> SizeRange {
-    SizeRange::at_least(size)
-}
-
-fn volume(name: &str, size: Bytes) -> NewVolume {
-    NewVolume::new(lv(name), at_least(size))
-}
-
-fn kind<T: std::fmt::Debug>(result: Result<T, Error>) -> Kind {
-    result.expect_err("it should have been refused").kind()
-}
 
 /// What continuous integration runs of this suite.
 mod smoke {

@@ -7,30 +7,19 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use devices::Bytes;
-use lvm::ops::{Change, Content, Group, Layout, NewGroup, NewPv, NewVolume, OldContent, OnRemove, SizeRange};
+use lvm::ops::{Change, Content, Group, Layout, NewGroup, NewPv, NewVolume, OldContent, OnRemove};
 use lvm::run::Scope;
 use lvm::worker::conf::Activation;
-use lvm::{Error, ExtentSize, Extents, Kind, LvName, Space, Tag, VgName};
+use lvm::{ExtentSize, Extents, Kind, LvName, Space, Tag, VgName};
+use rig::ask::{at_least, kind, lv, volume};
 use rig::{Disk, Handle, device_paths, skip_unless_loop};
 
 fn vg(name: &str) -> VgName {
     VgName::new(name).unwrap()
 }
 
-fn lv(name: &str) -> LvName {
-    LvName::new(name).unwrap()
-}
-
 fn tag(tag: &str) -> Tag {
     Tag::new(tag).unwrap()
-}
-
-fn at_least(size: Bytes) -> SizeRange {
-    SizeRange::at_least(size)
-}
-
-fn volume(name: &str, size: Bytes) -> NewVolume {
-    NewVolume::new(lv(name), at_least(size))
 }
 
 /// A group `v` on the disks, made through the handle.
@@ -40,10 +29,6 @@ fn group_on(handle: &Handle, disks: &[&Disk]) -> Result<Group> {
 
 fn seqno(group: &Group) -> Result<u64> {
     Ok(group.look()?.seqno)
-}
-
-fn kind<T: std::fmt::Debug>(result: Result<T, Error>) -> Kind {
-    result.expect_err("it should have been refused").kind()
 }
 
 #[test]

@@ -13,30 +13,14 @@ use devices::Bytes;
 use devices::loopdev::Attach;
 use lvm::dm::Dm;
 use lvm::ops::{
-    AfterDetach, CacheMode, Content, Group, Integrity, Layout, MoveEnd, NewGroup, NewSnapshot, NewVolume,
-    OnRemove, SizeRange,
+    AfterDetach, CacheMode, Content, Group, Integrity, Layout, MoveEnd, NewGroup, NewSnapshot, OnRemove,
 };
 use lvm::worker::conf::Activation;
-use lvm::{DevicePath, Error, Kind, LvName, Tag, VgName};
+use lvm::{DevicePath, Kind, Tag, VgName};
+use rig::ask::{at_least, kind, lv, volume};
 use rig::filesystem::{format, signatures};
 use rig::fixture::{Fixture, fill};
 use rig::{Handle, Mounted, skip_unless_dm, tool};
-
-fn lv(name: &str) -> LvName {
-    LvName::new(name).unwrap()
-}
-
-fn at_least(size: Bytes) -> SizeRange {
-    SizeRange::at_least(size)
-}
-
-fn volume(name: &str, size: Bytes) -> NewVolume {
-    NewVolume::new(lv(name), at_least(size))
-}
-
-fn kind<T: std::fmt::Debug>(result: Result<T, Error>) -> Kind {
-    result.expect_err("it should have been refused").kind()
-}
 
 #[test]
 fn a_volume_with_a_filesystem_grows_while_it_is_mounted_and_ends_erased() -> Result<()> {

@@ -8,24 +8,13 @@ use std::os::unix::fs::FileExt;
 use anyhow::{Context, Result, ensure};
 use devices::Bytes;
 use lvm::dm::WhenFull;
-use lvm::ops::{Layout, NewGroup, NewPool, NewThin, NewThinSnapshot, OnRemove, PoolSize, SizeRange};
+use lvm::ops::{Layout, NewGroup, NewPool, NewThin, NewThinSnapshot, OnRemove, PoolSize};
 use lvm::worker::conf::Activation;
-use lvm::{Error, FillLimit, Kind, LvName, Space, Tag, VgName};
+use lvm::{FillLimit, Kind, Space, Tag, VgName};
+use rig::ask::{at_least, kind, lv};
 use rig::filesystem::format;
 use rig::fixture::{Fixture, fill, is_active};
 use rig::{Disk, Handle, Mounted, device_paths, skip_unless_dm, tool};
-
-fn lv(name: &str) -> LvName {
-    LvName::new(name).unwrap()
-}
-
-fn at_least(size: Bytes) -> SizeRange {
-    SizeRange::at_least(size)
-}
-
-fn kind<T: std::fmt::Debug>(result: Result<T, Error>) -> Kind {
-    result.expect_err("it should have been refused").kind()
-}
 
 /// THIN-03: a full pool refuses what is new, and takes it again after it has grown.
 #[test]
