@@ -21,6 +21,7 @@ pub mod power_cut;
 pub mod sandbox;
 pub mod sweep;
 pub mod tool;
+pub mod udevd;
 pub mod workers;
 
 pub use disk::{Disk, skip_unless_dm, skip_unless_loop, virtual_disks};
@@ -31,4 +32,5 @@ pub use handle::{Handle, device_paths};
 pub use lab::Lab;
 pub use sandbox::Sandbox;
 pub use tool::skip_unless_installed;
+pub use udevd::WithoutUdevd;
 pub use workers::Workers;

@@ -283,6 +283,12 @@ impl DiskType {
             name.strip_prefix(driver).is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
         };
         match name {
+            // The kernel tells of such a device before, and again after, its directory of attributes is there. It is
+            // nothing to be opened then.
+            _ if is("dm-") => {
+                Self::Mapped(Mapped { name: String::new(), uuid: String::new(), suspended: true })
+            }
+            _ if is("md") => Self::Md(Array { level: None, state: None, uuid: None }),
             _ if is("loop") => Self::Loop(BackingFile::read(node)),
             _ if is("bcache") => Self::Bcache,
             _ if is("zram") => Self::Zram,

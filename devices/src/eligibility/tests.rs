@@ -23,7 +23,7 @@ type Case<'a> = (&'a str, &'a [(&'a str, &'a str)], &'a [&'a str]);
 
 #[test]
 fn each_kind_and_state_has_its_reason() {
-    let cases: [Case<'_>; 23] = [
+    let cases: [Case<'_>; 25] = [
         ("virtio0/block/vda", &[("size", "2048\n")], &["too-small"]),
         ("virtio0/block/vda", &[("size", "0\n")], &["no-medium"]),
         ("virtio0/block/vda", &[("ro", "1\n")], &["read-only"]),
@@ -37,6 +37,9 @@ fn each_kind_and_state_has_its_reason() {
         ("virtual/block/ram0", &[], &["no-disk"]),
         ("virtual/block/nbd0", &[], &["network"]),
         ("virtual/block/drbd1", &[], &["network"]),
+        // While it comes or goes.
+        ("virtual/block/dm-0", &[], &["mapped", "suspended"]),
+        ("virtual/block/md127", &[], &["array"]),
         ("virtual/block/rnbd0", &[], &["network"]),
         ("virtual/block/etherd!e0.1", &[], &["network"]),
         ("virtual/block/zd16", &[], &["offered"]),

@@ -1,5 +1,6 @@
-//! Pulling disks out of the running machine, and putting them back.
+//! Pulling disks out of the running machine, putting them back, and resizing them.
 
+use std::fs;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -20,13 +21,16 @@ impl Machine {
             }
             Watch::Unplug(index) => self.unplug(*index),
             Watch::Plug(index, bad_sectors) => self.plug(*index, bad_sectors),
+            Watch::Resize(index, bytes) => self.resize(*index, *bytes),
         }
     }
 
     /// Pulls a disk out, by its place among the disks.
     pub fn unplug(&mut self, index: usize) -> Result<()> {
+        let asked = Instant::now();
         let disk = self.disk(index)?;
         let mut qmp = Qmp::connect(&self.run.qmp_socket())?;
+        self.note_delay(asked)?;
         qmp.execute("device_del", &json!({"id": disk.device()}))?;
         qmp.wait_deleted(&disk.device())?;
         qmp.execute("blockdev-del", &json!({"node-name": disk.node()}))?;
@@ -38,16 +42,35 @@ impl Machine {
 
     /// Puts a pulled disk back; reading the given sectors (of 512 bytes) fails from now on.
     pub fn plug(&mut self, index: usize, bad_sectors: &[u64]) -> Result<()> {
+        let asked = Instant::now();
         let mut disk = self.disk(index)?;
         disk.bad_sectors = bad_sectors.to_vec();
         disk.plugged = true;
         let mut qmp = Qmp::connect(&self.run.qmp_socket())?;
         qmp.execute("blockdev-add", &disk.backend())?;
+        self.note_delay(asked)?;
         qmp.execute("device_add", &disk.frontend())?;
         if let Some(kept) = self.virtual_disks.get_mut(index) {
             *kept = disk;
         }
         Ok(())
+    }
+
+    /// Gives a disk another size while the guest uses it.
+    pub fn resize(&mut self, index: usize, bytes: u64) -> Result<()> {
+        let asked = Instant::now();
+        let disk = self.disk(index)?;
+        let mut qmp = Qmp::connect(&self.run.qmp_socket())?;
+        self.note_delay(asked)?;
+        qmp.execute("block_resize", &json!({"node-name": disk.node(), "size": bytes})).map(drop)
+    }
+
+    /// Writes for the guest (`/run/out/delay`, in microseconds) how long this host took from the wish to the command that
+    /// fulfils it, which is not the guest's latency.
+    fn note_delay(&self, asked: Instant) -> Result<()> {
+        let path = self.run.out().join("delay");
+        fs::write(&path, asked.elapsed().as_micros().to_string())
+            .with_context(|| format!("writing {}", path.display()))
     }
 
     /// Puts every disk back that was pulled, and replaces those whose sectors fail.

@@ -63,6 +63,8 @@ pub enum Watch {
     Unplug(usize),
     /// Put the disk with this place back; reading these sectors fails.
     Plug(usize, Vec<u64>),
+    /// Give the disk with this place so many bytes.
+    Resize(usize, u64),
 }
 
 pub(super) fn text(written: &[(Stream, Vec<u8>)]) -> String {

@@ -171,7 +171,7 @@ fn run_phase(machine: &mut Machine, case: &Case, phase: usize) -> Result<Option<
             }
             let wish = wish(first);
             line = rest.to_owned();
-            if matches!(wish, Watch::Unplug(_) | Watch::Plug(..)) && !pluggable {
+            if matches!(wish, Watch::Unplug(_) | Watch::Plug(..) | Watch::Resize(..)) && !pluggable {
                 unmet = true;
                 return Watch::CutPower;
             }

@@ -15,6 +15,7 @@
 //! | `GABION_SWEEP_…`, `GABION_SEED` | variables of this host that a test in the machine gets, too |
 //! | `RIG: cut power` | the machine loses its power, starts again on the same disks and runs the test again |
 //! | `RIG: unplug 6`, `RIG: plug 6 [SECTOR…]` | a disk is pulled, or put back with sectors that cannot be read |
+//! | `RIG: resize 6 BYTES` | a disk gets another size; after each wish about disks `/run/out/delay` says how many microseconds the host took until it acted |
 //! | modules `seconds_N`, `minutes_N` | the test's own time limit |
 //! | module `host_safe` | the test also runs with `--here`, outside of the machine |
 //! | module `smoke` of a fault or conformance suite | the test runs in continuous integration |

@@ -66,7 +66,8 @@ pub fn figures(line: &str) -> Option<&str> {
     marked(line, "FIGURES: ")
 }
 
-/// What a test asks of the host by a line `RIG: cut power`, `RIG: unplug N` or `RIG: plug N [BAD-SECTOR…]`.
+/// What a test asks of the host by a line `RIG: cut power`, `RIG: unplug N`, `RIG: plug N [BAD-SECTOR…]` or
+/// `RIG: resize N BYTES`.
 #[must_use]
 pub fn wish(line: &str) -> Watch {
     let Some(wish) = marked(line, "RIG: ") else { return Watch::GoOn };
@@ -75,6 +76,10 @@ pub fn wish(line: &str) -> Watch {
     match (verb, first, first.parse()) {
         ("cut", "power", _) => Watch::CutPower,
         ("unplug", _, Ok(index)) => Watch::Unplug(index),
+        ("resize", _, Ok(index)) => match words.next().and_then(|word| word.parse().ok()) {
+            Some(bytes) => Watch::Resize(index, bytes),
+            None => Watch::GoOn,
+        },
         ("plug", _, Ok(index)) => Watch::Plug(index, words.filter_map(|word| word.parse().ok()).collect()),
         _ => Watch::GoOn,
     }
@@ -132,6 +137,8 @@ mod tests {
         assert_eq!(wish("RIG: cut power"), Watch::CutPower);
         assert_eq!(wish("test a ... RIG: unplug 6"), Watch::Unplug(6));
         assert_eq!(wish("RIG: plug 6 2048 4096"), Watch::Plug(6, vec![2048, 4096]));
+        assert_eq!(wish("RIG: resize 6 4096"), Watch::Resize(6, 4096));
+        assert_eq!(wish("RIG: resize 6"), Watch::GoOn);
         assert_eq!(wish("RIG: unplug x"), Watch::GoOn);
         assert_eq!(wish("anything"), Watch::GoOn);
     }
