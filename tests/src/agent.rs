@@ -19,6 +19,8 @@ const PATIENCE: Duration = Duration::from_secs(60);
 pub struct Agent {
     child: Child,
     directory: TempDir,
+    /// What it was started with beyond the usual.
+    more: Vec<String>,
 }
 
 impl Agent {
@@ -29,26 +31,38 @@ impl Agent {
     /// If it ends before, with what it wrote.
     pub fn start(classes: &str, more: &[&str]) -> Result<Self> {
         let directory = tempfile::tempdir().context("make the agent's directory")?;
-        let config = directory.path().join("classes.yaml");
-        std::fs::write(&config, classes).context("write the classes")?;
-        let binary = std::env::var_os("GABION_BIN").context("GABION_BIN is not set")?;
-        let log = File::options().create(true).append(true).open(directory.path().join("log"))?;
-        let child = Command::new(binary)
-            .args(["node", "--controller=local", "--owner=rig", "--node-name=rig", "--config"])
-            .arg(&config)
-            .arg("--csi-endpoint")
-            .arg(format!("unix://{}", directory.path().join("csi.sock").display()))
-            .args(more)
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(log)
-            .spawn()
-            .context("start gabion node")?;
-        let mut agent = Self { child, directory };
-        eventually("the agent serves or has ended", PATIENCE, || agent.serves() || agent.has_ended());
-        match agent.child.try_wait()? {
-            None => Ok(agent),
-            Some(ended) => bail!("gabion node ended with {ended}: {}", agent.log()),
+        let more: Vec<String> = more.iter().map(|word| (*word).to_owned()).collect();
+        std::fs::write(directory.path().join("classes.yaml"), classes).context("write the classes")?;
+        let child = spawn(directory.path(), &more)?;
+        Self { child, directory, more }.answering()
+    }
+
+    /// Kills it as a crash would, and starts it again on the same socket.
+    ///
+    /// # Errors
+    ///
+    /// As [`Agent::start`].
+    pub fn crash(&mut self) -> Result<()> {
+        self.child.kill().context("kill the agent")?;
+        self.child.wait().context("wait for the killed agent")?;
+        let before = self.starts();
+        self.child = spawn(self.directory.path(), &self.more)?;
+        eventually("the agent serves again or has ended", PATIENCE, || {
+            self.starts() > before || self.has_ended()
+        });
+        self.running()
+    }
+
+    fn answering(mut self) -> Result<Self> {
+        eventually("the agent serves or has ended", PATIENCE, || self.starts() > 0 || self.has_ended());
+        self.running()?;
+        Ok(self)
+    }
+
+    fn running(&mut self) -> Result<()> {
+        match self.child.try_wait()? {
+            None => Ok(()),
+            Some(ended) => bail!("gabion node ended with {ended}: {}", self.log()),
         }
     }
 
@@ -56,9 +70,9 @@ impl Agent {
         self.child.try_wait().ok().flatten().is_some()
     }
 
-    /// The socket exists before the pools are open; that it serves is a line in its log.
-    fn serves(&self) -> bool {
-        self.log().contains("serves CSI")
+    /// How often it began to serve. The socket is there before the pools are open; this is a line of its log.
+    fn starts(&self) -> usize {
+        self.log().matches("serves CSI").count()
     }
 
     /// Its socket.
@@ -95,6 +109,22 @@ impl Agent {
         eventually("the agent has ended", PATIENCE, || self.has_ended());
         self.child.wait().context("wait for the agent")
     }
+}
+
+fn spawn(directory: &Path, more: &[String]) -> Result<Child> {
+    let binary = std::env::var_os("GABION_BIN").context("GABION_BIN is not set")?;
+    let log = File::options().create(true).append(true).open(directory.join("log"));
+    Command::new(binary)
+        .args(["node", "--controller=local", "--owner=rig", "--node-name=rig", "--config"])
+        .arg(directory.join("classes.yaml"))
+        .arg("--csi-endpoint")
+        .arg(format!("unix://{}", directory.join("csi.sock").display()))
+        .args(more)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(log.context("open the agent's log")?)
+        .spawn()
+        .context("start gabion node")
 }
 
 impl Drop for Agent {
