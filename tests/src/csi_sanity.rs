@@ -47,7 +47,11 @@ pub struct Report {
     pub output: String,
 }
 
-/// Runs all of csi-sanity's tests on a socket.
+/// A test that no driver can pass which tells the topology of its snapshots: csi-sanity 5.6.0 compares the two messages
+/// with the internals of Go's protobuf library (`sizeCache`), which differ.
+const BROKEN: &str = "should succeed when creating a snapshot with accessibility requirements";
+
+/// Runs csi-sanity's tests on a socket, all but one that is broken itself, which counts as skipped.
 ///
 /// `size` is that of most volumes, in bytes; some are twice as large.
 ///
@@ -64,6 +68,7 @@ pub fn run(socket: &Path, directory: &Path, access: AccessType, size: u64) -> Re
         .arg(format!("--csi.testvolumesize={size}"))
         .arg(format!("--csi.testvolumeexpandsize={}", 2 * size))
         .arg(format!("--ginkgo.junit-report={}", junit.display()))
+        .arg(format!("--ginkgo.skip={BROKEN}"))
         .args(["--ginkgo.no-color", "--ginkgo.seed=1"])
         .stdin(Stdio::null())
         .output()

@@ -82,14 +82,14 @@ mod smoke {
     use super::*;
 
     #[test]
+    fn thin_volumes_with_filesystems() {
+        conform("thin, mount", THIN, AccessType::Mount);
+    }
+
+    #[test]
     fn thick_volumes_as_block_devices() {
         conform("thick, block", THICK, AccessType::Block);
     }
-}
-
-#[test]
-fn thin_volumes_with_filesystems() {
-    conform("thin, mount", THIN, AccessType::Mount);
 }
 
 #[test]
