@@ -4,6 +4,7 @@ use std::fs::File;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
 
+use crate::alone::open_alone;
 use crate::discovery::{Discovery, Disk, DiskType, Inventory};
 use crate::eligibility::{Assessor, Bar, Chosen, Policy, Reason, add_content, against_by_whole};
 use crate::held::Held;
@@ -82,7 +83,7 @@ impl AsFd for Claim {
 fn open_exclusively(tried: &str, disk: &Disk) -> Result<File, Error> {
     let held = Held::open(&disk.path, &|| tried.to_owned())?;
     held.is_still(disk, tried)?;
-    held.alone().map_err(|cause| {
+    open_alone(|| held.alone()).map_err(|cause| {
         let error = Error::system(tried, cause);
         if error.kind() == Kind::InUse {
             return error

@@ -19,6 +19,8 @@
 
 #![deny(unsafe_code)]
 
+#[cfg(any(feature = "eligibility", feature = "gpt"))]
+mod alone;
 mod block;
 mod change;
 #[cfg(feature = "eligibility")]

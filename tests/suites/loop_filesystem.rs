@@ -337,3 +337,30 @@ fn a_file_or_nothing_is_no_device() -> Result<()> {
     ensure!(kind(detect(Path::new("/dev/no-such-disk")))? == Kind::NotFound);
     Ok(())
 }
+
+#[test]
+fn leftovers_that_libblkid_does_not_know_are_overwritten_once_it_was_decided() -> Result<()> {
+    if skip() {
+        return Ok(());
+    }
+    // FS-05: bytes of an old filesystem without its magic, before which a careful mkfs stops and asks.
+    for fs in FsType::ALL {
+        let disk = Disk::new(Bytes::mib(320))?;
+        let old = Disk::new(Bytes::mib(320))?;
+        Blank::claim(old.path())?.make(&Format::new(FsType::Btrfs, Uuid::new_v4()))?;
+        let mut superblock = vec![0; 4096];
+        File::open(old.path())?.read_exact_at(&mut superblock, 65_536)?;
+        superblock[64..72].fill(0xff);
+        write_at(disk.path(), 65_536, &superblock)?;
+        write_at(disk.path(), 0, &[0xff; 400])?;
+        let format = Format::new(fs, Uuid::new_v4());
+        let mut book = Book::new();
+        ensure!(ensure_made(disk.path(), &format, &mut book)?.is_made());
+        let before = writes(disk.path())?;
+        for _ in 0..3 {
+            ensure!(!ensure_made(disk.path(), &format, &mut book)?.is_made());
+        }
+        ensure!(writes(disk.path())? == before && book.changes.len() == 2, "it was made again");
+    }
+    Ok(())
+}

@@ -1,8 +1,9 @@
-//! Volumes end to end on real disks: the whole life of one, thick and thin.
+//! Volumes end to end on real disks: the whole life of one, thick, thin and in a partition.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use std::fs;
+use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use devices::Bytes;
@@ -11,7 +12,7 @@ use rig::life::{
     Copies, FILE, block_life, class, id, kind, mib, new, snapshot_id, wait_until_ready, whole_life,
 };
 use rig::node::{NodeLab, check, write};
-use rig::skip_unless_dm;
+use rig::{eventually, skip_unless_dm};
 use volumes::{CreateSnapshot, FsType, Kind, Mode, SnapshotState, Source};
 
 /// Each is many commands of LVM, and mkfs besides, on an emulated machine that may have others beside it.
@@ -37,6 +38,15 @@ mod seconds_300 {
     }
 
     #[test]
+    fn a_partition_lives_a_whole_life_on_ext4() -> Result<()> {
+        if skip_unless_dm() {
+            return Ok(());
+        }
+        let mut lab = NodeLab::new(2, Bytes::mib(512), &class("{partition: {}}", 2, ""))?;
+        whole_life(&mut lab, Copies::No)
+    }
+
+    #[test]
     fn a_copy_that_ended_with_its_process_begins_anew_and_one_without_its_source_has_failed() -> Result<()> {
         if skip_unless_dm() {
             return Ok(());
@@ -50,6 +60,10 @@ mod seconds_300 {
         }
         // What a process that is killed in the middle of two copies leaves, with the room of one used up.
         let group = lab.group("gabion-lab")?;
+        // A copy is over with its temporary snapshot; before that, two programs would change the group at once.
+        let is_temporary = |lv: &lvm::metadata::Lv| lv.name.as_str().starts_with("t.");
+        let is_over = || group.look().is_ok_and(|vg| !vg.lvs.iter().any(is_temporary));
+        eventually("the temporary snapshots go", Duration::from_secs(60), is_over);
         let copying = [lvm::Tag::new("gabion.dev/copying")?];
         for cut in ["s.kept", "s.lost"] {
             let _ = group.tag_volume(&lvm::LvName::new(cut)?, &copying, &[])?;

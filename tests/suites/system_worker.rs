@@ -385,3 +385,36 @@ fn a_suspended_device_among_the_pvs_hangs_no_command() -> Result<()> {
     must(&stand.pool, &["vgremove", "-y", "vgs1", "vgs2"])?;
     stand.changed(vec![remove("gabion-t5")])
 }
+
+#[test]
+fn a_suspended_device_is_not_opened_to_be_flushed_but_waited_for_and_then_told() -> Result<()> {
+    if skip_unless_dm() {
+        return Ok(());
+    }
+    let stand = Stand::new()?;
+    stand.changed(vec![stand.create("gabion-t6"), suspend("gabion-t6")])?;
+    let flush = |scope| {
+        let devices = vec![node("gabion-t6"), stand.disks[1].path().to_owned()];
+        let flush = lvm::run::Flush { scope, tried: "flush".to_owned(), devices, deadline: PATIENCE };
+        stand.pool.flush(&flush)
+    };
+    let begun = Instant::now();
+    let reply = flush(Scope::Free)?;
+    assert_eq!(reply.code, ReturnCode::Unflushed, "{:?}", reply.records);
+    assert!(
+        reply.records.iter().any(|record| record.message.contains("it is suspended")),
+        "{:?}",
+        reply.records
+    );
+    assert!(begun.elapsed() >= Duration::from_secs(5), "{:?}", begun.elapsed());
+    stand.pool.lift_quarantine(&Scope::Alone);
+    // One that is suspended for a moment only is waited for.
+    let reply = thread::scope(|threads| {
+        let flushed = threads.spawn(|| flush(Scope::Free));
+        thread::sleep(Duration::from_secs(1));
+        tool("dmsetup", &["resume", "gabion-t6"]);
+        flushed.join().unwrap()
+    })?;
+    assert_eq!(reply.code, ReturnCode::Succeeded, "{:?}", reply.records);
+    stand.changed(vec![remove("gabion-t6")])
+}

@@ -16,8 +16,8 @@
 //! XFS has them when it is mounted with `prjquota`. ext4 has them when it was made with the features `project` and `quota`
 //! (`-O project,quota -E quotatype=prjquota`) and is mounted with `prjquota`. Every call needs `CAP_SYS_ADMIN`.
 //!
-//! ext4 lets a process with `CAP_SYS_RESOURCE` exceed every limit, root outside of a container above all; XFS lets nobody
-//! (tried on Linux 6.1).
+//! ext4 lets a process with `CAP_SYS_RESOURCE` exceed every limit, root outside of a container above all (tried on
+//! Linux 6.1).
 
 use std::fmt;
 use std::num::NonZeroU32;

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::OFlags;
 
 use super::medium::Medium;
+use crate::alone::open_alone;
 use crate::block::is_suspended;
 use crate::stamp::{Stamp, path_of};
 use crate::{Bytes, DeviceNumber, Error, Kind, disk_ioctl as ioctl};
@@ -91,10 +92,10 @@ impl DiskFile {
     fn again(&self, flags: OFlags) -> Result<File, Error> {
         let tried = || format!("open {} again", self.name);
         let failed = |error: io::Error| Error::system(tried(), error);
-        let flags = i32::try_from(flags.bits()).unwrap_or_default();
+        let bits = i32::try_from(flags.bits()).unwrap_or_default();
         let path = path_of(&self.file);
-        let file =
-            OpenOptions::new().read(true).write(true).custom_flags(flags).open(path).map_err(failed)?;
+        let open = || OpenOptions::new().read(true).write(true).custom_flags(bits).open(&path);
+        let file = if flags.contains(OFlags::EXCL) { open_alone(open) } else { open() }.map_err(failed)?;
         let stamps = (Stamp::of(&file).map_err(failed)?, Stamp::of(&self.file).map_err(failed)?);
         if stamps.0 != stamps.1 {
             return Err(Error::new(Kind::Busy, tried()).with_answer("its medium was changed meanwhile"));
@@ -171,8 +172,9 @@ fn open(path: &Path, access: Access, device: bool) -> io::Result<File> {
     if access == Access::Claim && device {
         flags |= OFlags::EXCL;
     }
-    let flags = i32::try_from(flags.bits()).map_err(io::Error::other)?;
-    OpenOptions::new().read(true).write(access != Access::Read).custom_flags(flags).open(path)
+    let bits = i32::try_from(flags.bits()).map_err(io::Error::other)?;
+    let open = || OpenOptions::new().read(true).write(access != Access::Read).custom_flags(bits).open(path);
+    if flags.contains(OFlags::EXCL) { open_alone(open) } else { open() }
 }
 
 /// A buffer that begins where direct input and output wants it to.
