@@ -364,3 +364,37 @@ fn leftovers_that_libblkid_does_not_know_are_overwritten_once_it_was_decided() -
     }
     Ok(())
 }
+
+#[test]
+fn what_is_decided_depends_neither_on_the_path_nor_on_udev() -> Result<()> {
+    // FS-03: another blkid, and other programs of the same names, come first in PATH. The test runs itself with it.
+    let test = "what_is_decided_depends_neither_on_the_path_nor_on_udev";
+    if let Some(device) = std::env::var_os("GABION_WORK_ON") {
+        let device = Path::new(&device);
+        let format = Format::new(FsType::Ext4, Uuid::new_v4());
+        return Ok(ensure_made(device, &format, &mut Book::new()).map(drop)?);
+    }
+    if skip() {
+        return Ok(());
+    }
+    let fakes = tempfile::tempdir()?;
+    for program in ["blkid", "lsblk", "mkfs.ext4", "mke2fs", "wipefs", "udevadm"] {
+        let path = fakes.path().join(program);
+        fs::write(&path, format!("#!/bin/sh\necho {program} >> {}/called\n", fakes.path().display()))?;
+        fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o755))?;
+    }
+    let made = |device: &Path| -> Result<bool> {
+        let mut command = std::process::Command::new(std::env::current_exe()?);
+        command
+            .args(["--exact", test, "--nocapture"])
+            .env("PATH", fakes.path())
+            .env("GABION_WORK_ON", device);
+        Ok(command.output()?.status.success())
+    };
+    let (blank, used) = (Disk::new(Bytes::mib(64))?, Disk::new(Bytes::mib(320))?);
+    Blank::claim(used.path())?.make(&Format::new(FsType::Xfs, Uuid::new_v4()))?;
+    ensure!(made(blank.path())? && detect(blank.path())?.is_some_and(|found| found.fs == FsType::Ext4));
+    ensure!(!made(used.path())? && detect(used.path())?.is_some_and(|found| found.fs == FsType::Xfs));
+    ensure!(!fakes.path().join("called").exists(), "a program of another directory was run");
+    Ok(())
+}
