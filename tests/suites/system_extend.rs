@@ -9,7 +9,7 @@ use std::path::Path;
 use anyhow::{Context, Result, ensure};
 use devices::Bytes;
 use lvm::ops::{Added, Extension, Group, NewPool, NewThin, NewVolume, OnRemove, PoolSize, SizeRange};
-use lvm::{Kind, LvName, Tag};
+use lvm::{Kind, LvName};
 use rig::filesystem::format;
 use rig::fixture::{Fixture, fill, is_active};
 use rig::killer::Killer;
@@ -113,8 +113,10 @@ fn zeroes_that_a_crash_kept_from_being_written_are_written_by_the_next_extension
     let killer = Killer::new(1, Bytes::mib(300))?;
     let group = killer.group();
     let device = with_old_content(group)?;
-    let note: Tag = format!("gabion.dev/zero-from={}", SMALL >> 22).parse()?;
-    let _ = group.tag_volume(&lv("db"), &[note], &[])?;
+    // No caller may set it.
+    let note = format!("gabion.dev/zero-from={}", SMALL >> 22);
+    let pool = group.lvm().workers().context("no workers")?;
+    rig::workers::must(pool, &["lvchange", "--yes", "--addtag", &note, "v/db"])?;
     let refused = group.extend_volume(&lv("db"), bytes(LARGE), &[]).unwrap_err();
     assert_eq!(refused.kind(), Kind::Inconsistent, "{refused:?}");
     let calls = killer.start_calls()?.ioctls;
