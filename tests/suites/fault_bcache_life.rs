@@ -201,33 +201,34 @@ mod smoke {
         assert!(backing.attach(&caching.set().unwrap()).unwrap().is_made());
         assert_eq!(bypasses(&caching), CLOSED);
     }
+}
 
-    #[test]
-    fn a_clean_device_survives_the_death_of_its_cache_and_gets_a_new_one() {
-        if skip_unless_bcache() || skip_unless_dm() {
-            return;
-        }
-        let (caching, faulty) = on_a_faulty_cache(CacheMode::WriteThrough);
-        let device = caching.device(0).unwrap();
-        fill(&device, 1, 4).unwrap();
-        faulty.fail().unwrap();
-        // Whatever the cache answers, the device's content is right, and at some point the kernel gives the cache up.
-        eventually("the set is given up", PATIENCE, || {
-            let _ = fill(&device, 2, 4);
-            caching.set().is_err()
-        });
-        fill(&device, 2, 4).unwrap();
-        check(&device, 0, 2, 4).unwrap();
-        let new = Disk::new(CACHE).unwrap();
-        format_cache(new.path()).unwrap();
-        let new_set = register_cache(new.path()).unwrap();
-        let backing = caching.backing(0).unwrap();
-        eventually("nothing of the old set is left", PATIENCE, || backing.set().unwrap().is_none());
-        assert!(backing.replace_cache(&new_set, PATIENCE, go_on).unwrap().is_made());
-        check(&device, 0, 2, 4).unwrap();
-        drop(caching);
-        drop((new, faulty));
+/// By hand only: Linux 6.1.0-57 sometimes stops while it gives the set up (`kernel BUG` in `bch_prio_write`).
+#[test]
+fn a_clean_device_survives_the_death_of_its_cache_and_gets_a_new_one() {
+    if skip_unless_bcache() || skip_unless_dm() {
+        return;
     }
+    let (caching, faulty) = on_a_faulty_cache(CacheMode::WriteThrough);
+    let device = caching.device(0).unwrap();
+    fill(&device, 1, 4).unwrap();
+    faulty.fail().unwrap();
+    // Whatever the cache answers, the device's content is right, and at some point the kernel gives the cache up.
+    eventually("the set is given up", PATIENCE, || {
+        let _ = fill(&device, 2, 4);
+        caching.set().is_err()
+    });
+    fill(&device, 2, 4).unwrap();
+    check(&device, 0, 2, 4).unwrap();
+    let new = Disk::new(CACHE).unwrap();
+    format_cache(new.path()).unwrap();
+    let new_set = register_cache(new.path()).unwrap();
+    let backing = caching.backing(0).unwrap();
+    eventually("nothing of the old set is left", PATIENCE, || backing.set().unwrap().is_none());
+    assert!(backing.replace_cache(&new_set, PATIENCE, go_on).unwrap().is_made());
+    check(&device, 0, 2, 4).unwrap();
+    drop(caching);
+    drop((new, faulty));
 }
 
 #[test]
