@@ -36,7 +36,7 @@ fn owner() -> Owner {
 struct Recorded {
     recording: Recording,
     tables: Vec<Vec<Partition>>,
-    /// Where each change makes a partition: nothing else but the table may be written to.
+    /// What each change gives a partition that was another's or nobody's: nothing else but the table may be written to.
     makes: Vec<Option<(Bytes, Bytes)>>,
     repairs: AtomicUsize,
 }
@@ -57,8 +57,7 @@ fn record(changes: usize, seed: u64) -> Result<Recorded> {
             recorder.mark(&format!("begin:{change}"))?;
             change_once(&mut gpt, &mut random, change)?;
             let after = gpt.table().partitions();
-            let made = after.iter().find(|new| before.iter().all(|old| old.guid != new.guid));
-            makes.push(made.map(|made| (made.start, made.size)));
+            makes.push(after.iter().find_map(|new| gained(&before, new)));
         } else {
             makes.push(None);
         }
@@ -67,6 +66,13 @@ fn record(changes: usize, seed: u64) -> Result<Recorded> {
     }
     drop(gpt);
     Ok(Recorded { recording: recorder.finish()?, tables, makes, repairs: AtomicUsize::new(0) })
+}
+
+/// Where the space lies that a partition has and had not before, and how much it is; `None` without any.
+fn gained(before: &[Partition], now: &Partition) -> Option<(Bytes, Bytes)> {
+    let had = before.iter().find(|old| old.guid == now.guid).map_or(0, |old| old.size.get());
+    let more = now.size.get().checked_sub(had).filter(|more| *more > 0)?;
+    Some((Bytes::new(now.start.get() + had), Bytes::new(more)))
 }
 
 /// Adds, grows, marks or removes a partition, whatever chance says and there is room for.
