@@ -260,7 +260,7 @@ fn cuts(extent: Extent) -> Result<()> {
     Ok(())
 }
 
-/// By hand: in so short a life the flushes that the control leaves out are sometimes all missed by nobody.
+/// By hand: in so short a life it can be that no flush which the control leaves out is missed.
 mod minutes_5 {
     use super::*;
 
