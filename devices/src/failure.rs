@@ -121,6 +121,22 @@ impl<K> Failure<K> {
     pub fn effect(&self) -> Effect {
         self.inner.effect
     }
+
+    /// The same story in the terms of a library above, which adds this failure as its cause.
+    #[must_use]
+    pub fn told_as<L>(&self, kind: L) -> Failure<L> {
+        let Inner { effect, tried, answer, advice, .. } = &*self.inner;
+        Failure {
+            inner: Box::new(Inner {
+                kind,
+                effect: *effect,
+                tried: tried.clone(),
+                answer: answer.clone(),
+                advice: advice.clone(),
+                source: None,
+            }),
+        }
+    }
 }
 
 impl<K: Copy> Failure<K> {
@@ -188,6 +204,16 @@ mod tests {
             unknown.to_string(),
             "could not write /dev/sdb (whether the change was made is not known yet)"
         );
+    }
+
+    #[test]
+    fn a_library_above_tells_the_same_story_under_its_own_kind() {
+        let below = Failure::new(1, "write /dev/sdb")
+            .with_effect(Effect::Done)
+            .with_answer("it is full")
+            .with_advice("add a disk");
+        let above = below.told_as("no space");
+        assert_eq!((above.kind(), above.to_string()), ("no space", below.to_string()));
     }
 
     #[test]

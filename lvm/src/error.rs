@@ -3,6 +3,8 @@
 use std::fmt;
 use std::time::Duration;
 
+use devices::Failure;
+
 use crate::run::LogRecord;
 
 pub use devices::Effect;
@@ -104,55 +106,39 @@ pub struct Error {
 }
 
 struct Inner {
-    kind: Kind,
-    effect: Effect,
-    /// What was tried, on what: `create volume data/db`.
-    tried: String,
-    /// What the system answered, if it said anything.
-    answer: Option<String>,
-    /// What a person can do about it.
-    advice: Option<String>,
+    failure: Failure<Kind>,
     records: Vec<LogRecord>,
     elapsed: Option<Duration>,
-    source: Option<Box<dyn std::error::Error + Send + Sync>>,
 }
 
 impl Error {
     /// An error without effect; `tried` names the act and its object, in the infinitive.
     pub fn new(kind: Kind, tried: impl Into<String>) -> Self {
-        Self {
-            inner: Box::new(Inner {
-                kind,
-                effect: Effect::None,
-                tried: tried.into(),
-                answer: None,
-                advice: None,
-                records: Vec::new(),
-                elapsed: None,
-                source: None,
-            }),
-        }
+        let failure = Failure::new(kind, tried);
+        Self { inner: Box::new(Inner { failure, records: Vec::new(), elapsed: None }) }
+    }
+
+    fn with(mut self, change: impl FnOnce(Failure<Kind>) -> Failure<Kind>) -> Self {
+        self.inner.failure = change(self.inner.failure);
+        self
     }
 
     /// Adds what the operation left behind.
     #[must_use]
-    pub fn with_effect(mut self, effect: Effect) -> Self {
-        self.inner.effect = effect;
-        self
+    pub fn with_effect(self, effect: Effect) -> Self {
+        self.with(|failure| failure.with_effect(effect))
     }
 
     /// Adds what the system answered.
     #[must_use]
-    pub fn with_answer(mut self, answer: impl Into<String>) -> Self {
-        self.inner.answer = Some(answer.into());
-        self
+    pub fn with_answer(self, answer: impl Into<String>) -> Self {
+        self.with(|failure| failure.with_answer(answer))
     }
 
     /// Adds what to do next.
     #[must_use]
-    pub fn with_advice(mut self, advice: impl Into<String>) -> Self {
-        self.inner.advice = Some(advice.into());
-        self
+    pub fn with_advice(self, advice: impl Into<String>) -> Self {
+        self.with(|failure| failure.with_advice(advice))
     }
 
     /// Adds LVM's own lines about this command.
@@ -171,39 +157,44 @@ impl Error {
 
     /// Adds the cause.
     #[must_use]
-    pub fn with_source(mut self, source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
-        self.inner.source = Some(source.into());
-        self
+    pub fn with_source(self, source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
+        self.with(|failure| failure.with_source(source))
+    }
+
+    /// The failure itself, without LVM's own lines.
+    #[must_use]
+    pub fn failure(&self) -> &Failure<Kind> {
+        &self.inner.failure
     }
 
     /// What failed.
     #[must_use]
     pub fn kind(&self) -> Kind {
-        self.inner.kind
+        self.inner.failure.kind()
     }
 
     /// What it left behind; a group where that is unknown is quarantined until recovery has looked.
     #[must_use]
     pub fn effect(&self) -> Effect {
-        self.inner.effect
+        self.inner.failure.effect()
     }
 
     /// What was tried, on what.
     #[must_use]
     pub fn tried(&self) -> &str {
-        &self.inner.tried
+        self.inner.failure.tried()
     }
 
     /// What the system answered.
     #[must_use]
     pub fn answer(&self) -> Option<&str> {
-        self.inner.answer.as_deref()
+        self.inner.failure.answer()
     }
 
     /// What a person can do about it.
     #[must_use]
     pub fn advice(&self) -> Option<&str> {
-        self.inner.advice.as_deref()
+        self.inner.failure.advice()
     }
 
     /// LVM's own lines about the failed command, oldest first.
@@ -222,21 +213,9 @@ impl Error {
 /// One line: what was tried, the answer, the advice. `{:#}` adds every line that LVM wrote.
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let inner = &self.inner;
-        write!(f, "could not {}", inner.tried)?;
-        if let Some(answer) = &inner.answer {
-            write!(f, ": {answer}")?;
-        }
-        match inner.effect {
-            Effect::None => {}
-            Effect::Done => f.write_str(" (the change was made)")?,
-            Effect::Unknown => f.write_str(" (whether the change was made is not known yet)")?,
-        }
-        if let Some(advice) = &inner.advice {
-            write!(f, "; {advice}")?;
-        }
+        write!(f, "{}", self.inner.failure)?;
         if f.alternate() {
-            for record in &inner.records {
+            for record in &self.inner.records {
                 write!(f, "\n  {record}")?;
             }
         }
@@ -246,7 +225,7 @@ impl fmt::Display for Error {
 
 impl fmt::Debug for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:?}/{:?}: {self:#}", self.inner.kind, self.inner.effect)?;
+        write!(f, "{:?}/{:?}: {self:#}", self.kind(), self.effect())?;
         let mut source = std::error::Error::source(self);
         while let Some(cause) = source {
             write!(f, "\n  caused by: {cause}")?;
@@ -258,7 +237,7 @@ impl fmt::Debug for Error {
 
 impl std::error::Error for Error {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        self.inner.source.as_deref().map(|source| source as _)
+        std::error::Error::source(&self.inner.failure)
     }
 }
 

@@ -186,7 +186,7 @@ impl From<lvm::Error> for Error {
             }
             _ => Kind::Internal,
         };
-        carried(kind, error.effect(), (error.tried(), error.answer(), error.advice())).with_source(error)
+        Self(error.failure().told_as(kind).with_source(error))
     }
 }
 
@@ -202,23 +202,15 @@ impl From<devices::Error> for Error {
             devices::Kind::Busy | devices::Kind::TimedOut | devices::Kind::Cancelled => Kind::Unavailable,
             _ => Kind::Internal,
         };
-        let answer = error.answer().map(str::to_owned).or_else(|| {
-            // A system call's own word is the cause, which is not in the text.
-            std::error::Error::source(&error).map(ToString::to_string)
-        });
-        carried(kind, error.effect(), (error.tried(), answer.as_deref(), error.advice())).with_source(error)
+        let told = error.told_as(kind);
+        // A system call's own word is the cause, which is not in the text.
+        let cause = std::error::Error::source(&error).filter(|_| error.answer().is_none());
+        let told = match cause.map(ToString::to_string) {
+            Some(word) => told.with_answer(word),
+            None => told,
+        };
+        Self(told.with_source(error))
     }
-}
-
-fn carried(kind: Kind, effect: Effect, (tried, answer, advice): (&str, Option<&str>, Option<&str>)) -> Error {
-    let mut error = Error::new(kind, tried).with_effect(effect);
-    if let Some(answer) = answer {
-        error = error.with_answer(answer);
-    }
-    if let Some(advice) = advice {
-        error = error.with_advice(advice);
-    }
-    error
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use lvm::metadata::{Lv, Vg, View};
 use lvm::ops::{FS_PREFIX, Group, OnRemove};
 use lvm::{LvName, Tag};
 
-use super::{Medium, tags};
+use super::tags;
 use crate::class::{DeviceClass, OnDelete};
 use crate::lock::{Held, Lock};
 use crate::name::hashed;
@@ -53,6 +53,11 @@ impl LvPool {
                 .with_answer("it is not on the disks of this node any more")
                 .with_advice("bring its disks back")),
         }
+    }
+
+    /// What every logical volume of the group is made of.
+    pub(super) fn extent(&self) -> Result<Bytes, Error> {
+        Ok(self.look()?.vg().extent_size.bytes())
     }
 
     fn is_ours(&self, vg: &Vg, lv: &Lv) -> bool {
@@ -202,24 +207,8 @@ impl LvPool {
         Ok(removed)
     }
 
-    pub(crate) fn medium(&self, volume: &Volume) -> Result<Medium, Error> {
-        let tried = format!("find the device of volume {}", volume.id);
-        let name = self.name_of(&volume.id, &tried)?;
-        Ok(Medium::Device(self.device(&name)?))
-    }
-
     pub(crate) fn device(&self, name: &LvName) -> Result<PathBuf, Error> {
         Ok(self.group.volume(name)?.device)
-    }
-
-    pub(crate) fn ready(&self, volume: &Volume, tried: &str) -> Result<Medium, Error> {
-        let name = self.name_of(&volume.id, tried)?;
-        let _ = self.group.activate_volume(&name)?;
-        Ok(Medium::Device(self.device(&name)?))
-    }
-
-    pub(crate) fn set_content(&self, volume: &Volume, content: Content, tried: &str) -> Result<(), Error> {
-        self.mark_content(&self.name_of(&volume.id, tried)?, content, &[])
     }
 
     /// Records what is on a logical volume, and takes other tags off it in the same commit.

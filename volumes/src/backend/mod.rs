@@ -2,6 +2,7 @@
 
 pub(crate) mod duplicate;
 pub(crate) mod lv;
+mod lv_backend;
 pub(crate) mod partition;
 pub(crate) mod tags;
 mod thick;

@@ -19,7 +19,8 @@ use lvm::{LvName, Tag};
 
 use super::duplicate;
 use super::lv::{LvPool, lv_name, size_of};
-use super::{Backend, NewVolume, Origin, Thick, rounded, tags};
+use super::lv_backend::{LvBackend, whole};
+use super::{NewVolume, Origin, Thick, tags};
 use crate::lock::{Held, Lock};
 use crate::{Content, Error, Kind, Snapshot, SnapshotId, SnapshotState, Volume, VolumeId};
 
@@ -60,7 +61,7 @@ impl Thick {
         };
         let name = whose.name(tried)?;
         let mut new = NewSnapshot::new(origin.clone(), name.clone(), SizeRange::at_least(space));
-        for tag in [whose.tag()?, tags::tag(tags::OURS)?, tags::of_class(&self.class().name)?] {
+        for tag in [whose.tag()?, tags::tag(tags::OURS)?, tags::of_class(&self.pool.class.name)?] {
             new = new.tag(tag);
         }
         let _ = self.pool.group.snapshot(&new)?;
@@ -102,14 +103,13 @@ impl Thick {
 
     /// Begins a snapshot: once this returns it is known, and being copied.
     pub(super) fn begin_snapshot(&self, id: &SnapshotId, source: &Volume, tried: &str) -> Result<(), Error> {
-        whole(source.content, tried)?;
         let from = self.pool.name_of(&source.id, tried)?;
         let name = lv_name('s', id.as_str(), tried)?;
         self.remove_temporary(For::Snapshot(id))?;
         self.pool.delete_unfinished(&format!("{}{id}", tags::SNAPSHOT))?;
-        self.leaves_reserve(source.size, tried)?;
+        self.has_room(source.size, tried)?;
         let begun = self
-            .target(&name, source.size, tags::of_snapshot(id, &source.id, &self.class().name)?)
+            .target(&name, source.size, tags::of_snapshot(id, &source.id, &self.pool.class.name)?)
             .and_then(|()| self.cut(&from, For::Snapshot(id), tried))
             .and_then(|_| {
                 let (copying, filling) = (tags::tag(tags::COPYING)?, tags::tag(tags::FILLING)?);
@@ -216,16 +216,15 @@ impl Thick {
     pub(super) fn copy_volume(
         &self,
         new: &NewVolume<'_>,
+        size: Bytes,
         origin: Origin<'_>,
         tried: &str,
     ) -> Result<Volume, Error> {
-        let extent = self.pool.look()?.vg().extent_size.bytes();
-        let size = rounded(new.size, self.unit(extent), tried)?;
         self.remove_temporary(For::Volume(new.id))?;
-        self.leaves_reserve(size, tried)?;
+        self.has_room(size, tried)?;
         let name = lv_name('v', new.id.as_str(), tried)?;
         let made = self
-            .target(&name, size, tags::of_new(new, &self.class().name)?)
+            .target(&name, size, tags::of_new(new, &self.pool.class.name)?)
             .and_then(|()| self.fill(&name, new.id, origin, tried))
             .and_then(|()| self.pool.finish_copy(&name, new.id, tried));
         let removed = self.remove_temporary(For::Volume(new.id));
@@ -309,16 +308,6 @@ impl Thick {
 enum Lasting {
     Temporary,
     Kept,
-}
-
-/// A half-made filesystem is not worth copying.
-fn whole(content: Content, tried: &str) -> Result<(), Error> {
-    if content == Content::Formatting {
-        return Err(Error::new(Kind::FailedPrecondition, tried)
-            .with_answer("making its filesystem was begun and not ended")
-            .with_advice("stage the volume first"));
-    }
-    Ok(())
 }
 
 impl LvPool {

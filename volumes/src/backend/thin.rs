@@ -7,9 +7,10 @@ use lvm::ops::{NewThin, NewThinSnapshot, OnRemove, SizeRange};
 use lvm::{LvName, Tag};
 
 use super::lv::{LvPool, lv_name, size_of};
-use super::{Backend, Medium, NewVolume, Origin, Ready, rounded, tags};
-use crate::class::{DeviceClass, Ratio, RefuseAt};
-use crate::{Capacity, Content, Error, Kind, Snapshot, SnapshotId, Volume, VolumeId};
+use super::lv_backend::{LvBackend, takes_text};
+use super::{NewVolume, Origin, tags};
+use crate::class::{Ratio, RefuseAt};
+use crate::{Capacity, Error, Kind, Snapshot, SnapshotId, Volume};
 
 /// A thin pool with volumes and snapshots.
 #[derive(Debug)]
@@ -57,8 +58,22 @@ impl Thin {
         })
     }
 
+    /// The name of what is copied.
+    fn origin_name(&self, origin: Origin<'_>, tried: &str) -> Result<LvName, Error> {
+        match origin {
+            Origin::Volume(volume) => self.pool.name_of(&volume.id, tried),
+            Origin::Snapshot(snapshot) => self.pool.snapshot_name(&snapshot.id, tried),
+        }
+    }
+}
+
+impl LvBackend for Thin {
+    fn pool(&self) -> &LvPool {
+        &self.pool
+    }
+
     /// Whether so much more may be promised.
-    fn may_promise(&self, more: Bytes, tried: &str) -> Result<(), Error> {
+    fn has_room(&self, more: Bytes, tried: &str) -> Result<(), Error> {
         let look = self.pool.look()?;
         let vg = look.vg();
         let pool = self.pool_of(vg, tried)?;
@@ -78,46 +93,23 @@ impl Thin {
         Ok(())
     }
 
-    /// The name of what is copied.
-    fn origin_name(&self, origin: Origin<'_>, tried: &str) -> Result<LvName, Error> {
-        match origin {
-            Origin::Volume(volume) => self.pool.name_of(&volume.id, tried),
-            Origin::Snapshot(snapshot) => self.pool.snapshot_name(&snapshot.id, tried),
-        }
-    }
-}
-
-impl Backend for Thin {
-    fn class(&self) -> &DeviceClass {
-        &self.pool.class
-    }
-
-    fn volumes(&self) -> Result<Vec<Volume>, Error> {
-        self.pool.volumes()
-    }
-
-    fn volume(&self, id: &VolumeId) -> Result<Option<Volume>, Error> {
-        self.pool.volume(id)
-    }
-
-    fn create(&self, new: &NewVolume<'_>, tried: &str) -> Result<Volume, Error> {
-        let extent = self.pool.look()?.vg().extent_size.bytes();
-        let size = rounded(new.size, extent, tried)?;
-        self.may_promise(size, tried)?;
-        let name = lv_name('v', new.id.as_str(), tried)?;
-        let tags = tags::of_new(new, &self.class().name)?;
+    fn create(&self, name: LvName, size: Bytes, tags: Vec<Tag>) -> Result<(), Error> {
         let thin = NewThin::new(self.name.clone(), name, SizeRange::at_least(size).up_to(size));
         let _ = self.pool.group.create_thin(&tags.into_iter().fold(thin, NewThin::tag))?;
-        self.pool.made(new.id, tried)
+        Ok(())
     }
 
-    fn copy(&self, new: &NewVolume<'_>, origin: Origin<'_>, tried: &str) -> Result<Volume, Error> {
-        let extent = self.pool.look()?.vg().extent_size.bytes();
-        let size = rounded(new.size, extent, tried)?;
-        self.may_promise(size, tried)?;
+    fn copy(
+        &self,
+        new: &NewVolume<'_>,
+        size: Bytes,
+        origin: Origin<'_>,
+        tried: &str,
+    ) -> Result<Volume, Error> {
+        self.has_room(size, tried)?;
         let from = self.origin_name(origin, tried)?;
         let name = lv_name('v', new.id.as_str(), tried)?;
-        let mut tags: Vec<Tag> = tags::of_new(new, &self.class().name)?;
+        let mut tags: Vec<Tag> = tags::of_new(new, &self.pool.class.name)?;
         tags.push(tags::tag(tags::FILLING)?);
         let clone = NewThinSnapshot::clone_of(from, name.clone(), SizeRange::at_least(size));
         let _ = self.pool.group.snapshot_thin(&tags.into_iter().fold(clone, NewThinSnapshot::tag))?;
@@ -129,38 +121,6 @@ impl Backend for Thin {
         finished
     }
 
-    fn delete(&self, volume: &Volume, tried: &str) -> Result<(), Error> {
-        let name = self.pool.name_of(&volume.id, tried)?;
-        self.pool.delete(&name)
-    }
-
-    fn delete_unfinished(&self, id: &VolumeId, _: &str) -> Result<(), Error> {
-        self.pool.delete_unfinished(&format!("{}{id}", tags::VOLUME))
-    }
-
-    fn grow(&self, volume: &Volume, size: SizeRange, tried: &str) -> Result<Volume, Error> {
-        let extent = self.pool.look()?.vg().extent_size.bytes();
-        let size = rounded(size, extent, tried)?;
-        if size > volume.size {
-            self.may_promise(size.saturating_sub(volume.size), tried)?;
-            let name = self.pool.name_of(&volume.id, tried)?;
-            let _ = self.pool.group.extend_volume(&name, SizeRange::at_least(size), &[])?;
-        }
-        self.pool.made(&volume.id, tried)
-    }
-
-    fn ready(&self, volume: &Volume, tried: &str) -> Result<Ready, Error> {
-        self.pool.ready(volume, tried).map(Ready::from)
-    }
-
-    fn medium(&self, volume: &Volume) -> Result<Medium, Error> {
-        self.pool.medium(volume)
-    }
-
-    fn set_content(&self, volume: &Volume, content: Content, tried: &str) -> Result<(), Error> {
-        self.pool.set_content(volume, content, tried)
-    }
-
     fn capacity(&self) -> Result<Capacity, Error> {
         let tried = format!("tell the capacity of thin pool {}", self.name);
         let look = self.pool.look()?;
@@ -169,8 +129,7 @@ impl Backend for Thin {
         let (whole, promised) = self.budget(vg, pool);
         let minimum = vg.extent_size.bytes();
         let left = whole.saturating_sub(promised).round_down(minimum).unwrap_or_default();
-        let room_for_text = vg.metadata_room().is_none_or(|room| room.more_volumes() > 0);
-        let takes_more = vg.takes_volumes() && room_for_text && self.is_full(vg, pool)?.is_none();
+        let takes_more = vg.takes_volumes() && takes_text(vg) && self.is_full(vg, pool)?.is_none();
         let available = if takes_more { left } else { Bytes::ZERO };
         Ok(Capacity { total: whole, available, largest: available, minimum })
     }
@@ -179,21 +138,14 @@ impl Backend for Thin {
         self.pool.snapshots()
     }
 
-    fn snapshot(&self, id: &SnapshotId, source: &Volume, tried: &str) -> Result<Snapshot, Error> {
-        if source.content == Content::Formatting {
-            return Err(Error::new(Kind::FailedPrecondition, tried)
-                .with_answer("making its filesystem was begun and not ended")
-                .with_advice("stage the volume first"));
-        }
-        self.may_promise(source.size, tried)?;
+    fn snapshot(&self, id: &SnapshotId, source: &Volume, tried: &str) -> Result<(), Error> {
+        self.has_room(source.size, tried)?;
         let from = self.pool.name_of(&source.id, tried)?;
         let name = lv_name('s', id.as_str(), tried)?;
-        let tags = tags::of_snapshot(id, &source.id, &self.class().name)?;
+        let tags = tags::of_snapshot(id, &source.id, &self.pool.class.name)?;
         let new = NewThinSnapshot::new(from, name);
         let _ = self.pool.group.snapshot_thin(&tags.into_iter().fold(new, NewThinSnapshot::tag))?;
-        self.snapshots()?.into_iter().find(|snapshot| snapshot.id == *id).ok_or_else(|| {
-            Error::new(Kind::Internal, tried).with_answer("it is not there although it was cut")
-        })
+        Ok(())
     }
 
     fn delete_snapshot(&self, snapshot: &Snapshot, tried: &str) -> Result<(), Error> {

@@ -1,0 +1,153 @@
+//! What thick and thin volumes do alike, once for both: a kind of logical volume says only in what it differs.
+
+use std::fmt;
+
+use devices::Bytes;
+use lvm::metadata::Vg;
+use lvm::ops::SizeRange;
+use lvm::{LvName, Tag};
+
+use super::lv::{LvPool, lv_name};
+use super::{Backend, Medium, NewVolume, Origin, Ready, rounded, tags};
+use crate::class::DeviceClass;
+use crate::{Capacity, Content, Error, Kind, Snapshot, SnapshotId, Volume, VolumeId};
+
+/// A pool whose volumes are logical volumes: what thick and thin ones differ in.
+pub(crate) trait LvBackend: fmt::Debug + Send + Sync {
+    fn pool(&self) -> &LvPool;
+
+    /// What sizes are multiples of.
+    fn unit(&self, extent: Bytes) -> Bytes {
+        extent
+    }
+
+    /// Whether the pool takes so much more.
+    fn has_room(&self, more: Bytes, tried: &str) -> Result<(), Error>;
+
+    /// Makes a blank logical volume of exactly this size.
+    fn create(&self, name: LvName, size: Bytes, tags: Vec<Tag>) -> Result<(), Error>;
+
+    /// Makes a volume of this size with the content of another one.
+    fn copy(
+        &self,
+        new: &NewVolume<'_>,
+        size: Bytes,
+        origin: Origin<'_>,
+        tried: &str,
+    ) -> Result<Volume, Error>;
+
+    /// Whether nothing keeps a volume from growing now.
+    fn may_grow(&self, name: &LvName, tried: &str) -> Result<(), Error> {
+        let _ = (name, tried);
+        Ok(())
+    }
+
+    fn capacity(&self) -> Result<Capacity, Error>;
+
+    fn snapshots(&self) -> Result<Vec<Snapshot>, Error>;
+
+    /// Cuts a snapshot of a volume that is worth it.
+    fn snapshot(&self, id: &SnapshotId, source: &Volume, tried: &str) -> Result<(), Error>;
+
+    fn delete_snapshot(&self, snapshot: &Snapshot, tried: &str) -> Result<(), Error>;
+}
+
+impl<T: LvBackend> Backend for T {
+    fn class(&self) -> &DeviceClass {
+        &self.pool().class
+    }
+
+    fn volumes(&self) -> Result<Vec<Volume>, Error> {
+        self.pool().volumes()
+    }
+
+    fn volume(&self, id: &VolumeId) -> Result<Option<Volume>, Error> {
+        self.pool().volume(id)
+    }
+
+    fn create(&self, new: &NewVolume<'_>, tried: &str) -> Result<Volume, Error> {
+        let pool = self.pool();
+        let size = rounded(new.size, self.unit(pool.extent()?), tried)?;
+        self.has_room(size, tried)?;
+        let name = lv_name('v', new.id.as_str(), tried)?;
+        LvBackend::create(self, name, size, tags::of_new(new, &pool.class.name)?)?;
+        pool.made(new.id, tried)
+    }
+
+    fn copy(&self, new: &NewVolume<'_>, origin: Origin<'_>, tried: &str) -> Result<Volume, Error> {
+        let size = rounded(new.size, self.unit(self.pool().extent()?), tried)?;
+        LvBackend::copy(self, new, size, origin, tried)
+    }
+
+    fn delete(&self, volume: &Volume, tried: &str) -> Result<(), Error> {
+        let name = self.pool().name_of(&volume.id, tried)?;
+        self.pool().delete(&name)
+    }
+
+    fn delete_unfinished(&self, id: &VolumeId, _: &str) -> Result<(), Error> {
+        self.pool().delete_unfinished(&format!("{}{id}", tags::VOLUME))
+    }
+
+    fn grow(&self, volume: &Volume, size: SizeRange, tried: &str) -> Result<Volume, Error> {
+        let pool = self.pool();
+        let size = rounded(size, self.unit(pool.extent()?), tried)?;
+        if size > volume.size {
+            self.has_room(size.saturating_sub(volume.size), tried)?;
+            let name = pool.name_of(&volume.id, tried)?;
+            self.may_grow(&name, tried)?;
+            let _ = pool.group.extend_volume(&name, SizeRange::at_least(size), &[])?;
+        }
+        pool.made(&volume.id, tried)
+    }
+
+    fn ready(&self, volume: &Volume, tried: &str) -> Result<Ready, Error> {
+        let name = self.pool().name_of(&volume.id, tried)?;
+        let _ = self.pool().group.activate_volume(&name)?;
+        Ok(Medium::Device(self.pool().device(&name)?).into())
+    }
+
+    fn medium(&self, volume: &Volume) -> Result<Medium, Error> {
+        let tried = format!("find the device of volume {}", volume.id);
+        let name = self.pool().name_of(&volume.id, &tried)?;
+        Ok(Medium::Device(self.pool().device(&name)?))
+    }
+
+    fn set_content(&self, volume: &Volume, content: Content, tried: &str) -> Result<(), Error> {
+        self.pool().mark_content(&self.pool().name_of(&volume.id, tried)?, content, &[])
+    }
+
+    fn capacity(&self) -> Result<Capacity, Error> {
+        LvBackend::capacity(self)
+    }
+
+    fn snapshots(&self) -> Result<Vec<Snapshot>, Error> {
+        LvBackend::snapshots(self)
+    }
+
+    fn snapshot(&self, id: &SnapshotId, source: &Volume, tried: &str) -> Result<Snapshot, Error> {
+        whole(source.content, tried)?;
+        LvBackend::snapshot(self, id, source, tried)?;
+        LvBackend::snapshots(self)?.into_iter().find(|snapshot| snapshot.id == *id).ok_or_else(|| {
+            Error::new(Kind::Internal, tried).with_answer("it is not there although it was cut")
+        })
+    }
+
+    fn delete_snapshot(&self, snapshot: &Snapshot, tried: &str) -> Result<(), Error> {
+        LvBackend::delete_snapshot(self, snapshot, tried)
+    }
+}
+
+/// A half-made filesystem is not worth copying.
+pub(super) fn whole(content: Content, tried: &str) -> Result<(), Error> {
+    if content == Content::Formatting {
+        return Err(Error::new(Kind::FailedPrecondition, tried)
+            .with_answer("making its filesystem was begun and not ended")
+            .with_advice("stage the volume first"));
+    }
+    Ok(())
+}
+
+/// Whether the metadata of a group have room for another volume's text.
+pub(super) fn takes_text(vg: &Vg) -> bool {
+    vg.metadata_room().is_none_or(|room| room.more_volumes() > 0)
+}
