@@ -3,6 +3,7 @@
 pub mod agent;
 pub mod ask;
 pub mod caching;
+pub mod crawl;
 pub mod csi_client;
 pub mod csi_sanity;
 pub mod disk;

@@ -12,32 +12,11 @@ mod smoke {
     use lvm::metadata::LvFlag;
     use lvm::ops::{Group, MoveEnd, NewVolume, SizeRange};
     use lvm::{DevicePath, Effect, LvName};
+    use rig::crawl::Crawl;
     use rig::filesystem::format;
     use rig::killer::Killer;
     use rig::sweep::in_order;
     use rig::{Mounted, skip_unless_dm, tool};
-
-    /// How much of the time the kernel may copy, in percent.
-    const THROTTLE: &str = "/sys/module/dm_mirror/parameters/raid1_resync_throttle";
-
-    /// The kernel's copying at a crawl, until this is dropped: else a small move has ended before it can be interrupted.
-    struct Crawl;
-
-    impl Crawl {
-        fn begin() -> Result<Self> {
-            tool::run("modprobe", ["dm-mirror"])?;
-            fs::write(THROTTLE, "1").context("slow down dm-mirror")?;
-            Ok(Self)
-        }
-    }
-
-    impl Drop for Crawl {
-        fn drop(&mut self) {
-            if let Err(error) = fs::write(THROTTLE, "100") {
-                eprintln!("{THROTTLE}: {error}");
-            }
-        }
-    }
 
     /// Kills every worker that this process started.
     fn kill_workers() -> Result<usize> {

@@ -73,7 +73,7 @@ fn every_change_of_a_group_is_flushed_to_all_its_pvs_before_it_is_told() -> Resu
         ("make a PV", &all[2..], &|group| group.lvm().create_pv(&NewPv::new(paths[2].clone())).map(drop)),
         ("create a volume", two, &|group| group.create_volume(&volume("a")).map(drop)),
         ("extend it", two, &|group| group.extend_volume(&lv("a"), mib(8), &[]).map(drop)),
-        ("rename it", two, &|group| group.rename_volume(&lv("a"), &lv("b")).map(drop)),
+        ("rename it", two, &|group| group.rename_volume(group.volume(&lv("a"))?.uuid, &lv("b")).map(drop)),
         ("tag it", two, &|group| group.tag_volume(&lv("b"), &[Tag::new("x").unwrap()], &[]).map(drop)),
         ("remove it", two, &|group| group.remove_volume(&lv("b"), OnRemove::Keep).map(drop)),
         ("tag the group", two, &|group| group.tag(&[Tag::new("x").unwrap()], &[]).map(drop)),

@@ -233,12 +233,10 @@ fn what_does_not_exist_and_what_exists_twice_have_their_kinds() -> Result<()> {
     }
     assert_eq!(kind(handle.lvm.group(&vg("absent"))), Kind::NotFound);
     assert_eq!(kind(group.extend_volume(&lv("c"), at_least(Bytes::mib(8)), &[])), Kind::NotFound);
-    assert_eq!(kind(group.rename_volume(&lv("c"), &lv("d"))), Kind::NotFound);
-    assert_eq!(kind(group.rename_volume(&lv("a"), &lv("b"))), Kind::AlreadyExists);
     assert_eq!(kind(group.tag_volume(&lv("c"), &[tag("x")], &[])), Kind::NotFound);
     assert!(!group.remove_volume(&lv("c"), OnRemove::Keep)?.is_made());
-    assert!(group.rename_volume(&lv("a"), &lv("c"))?.is_made());
-    assert!(!group.rename_volume(&lv("a"), &lv("c"))?.is_made());
+    let a = group.volume(&lv("a"))?.uuid;
+    assert!(group.rename_volume(a, &lv("c"))?.is_made());
     assert!(group.tag_volume(&lv("c"), &[tag("x")], &[])?.is_made());
     assert!(!group.tag_volume(&lv("c"), &[tag("x")], &[])?.is_made());
     assert_eq!(group.volume(&lv("c"))?.tags, [tag("x")]);
@@ -251,6 +249,37 @@ fn what_does_not_exist_and_what_exists_twice_have_their_kinds() -> Result<()> {
         assert_eq!(kind(group.tag_volume(&lv("c"), &[], own)), Kind::InvalidArgument, "{own:?}");
     }
     assert!(group.remove_unfinished()?.is_empty());
+    Ok(())
+}
+
+/// A renaming that is asked for again is done, and another volume of the new name is never taken for the renamed one.
+#[test]
+fn a_volume_is_renamed_by_its_identity_and_no_other_one_passes_for_it() -> Result<()> {
+    if skip_unless_loop() {
+        return Ok(());
+    }
+    let disk = Disk::new(Bytes::mib(200))?;
+    let handle = Handle::metadata_only(&[&disk])?;
+    let group = group_on(&handle, &[&disk])?;
+    let [a, b] =
+        ["a", "b"].map(|name| group.create_volume(&volume(name, Bytes::mib(4))).unwrap().into_inner());
+    let before = seqno(&group)?;
+    assert_eq!(kind(group.rename_volume(a.uuid, &lv("b"))), Kind::AlreadyExists);
+    assert_eq!(kind(group.rename_volume(group.uuid(), &lv("c"))), Kind::NotFound);
+    assert!(!group.rename_volume(a.uuid, &lv("a"))?.is_made());
+    assert_eq!(seqno(&group)?, before);
+    let renamed = group.rename_volume(a.uuid, &lv("c"))?;
+    assert!(renamed.is_made());
+    let renamed = renamed.into_inner();
+    assert_eq!((renamed.uuid, renamed.name, renamed.size), (a.uuid, lv("c"), a.size));
+    assert!(!group.rename_volume(a.uuid, &lv("c"))?.is_made());
+    // The old name is gone and a volume has the new one, as after the renaming; but that volume is another.
+    assert!(group.remove_volume(&lv("c"), OnRemove::Keep)?.is_made());
+    assert!(group.rename_volume(b.uuid, &lv("c"))?.is_made());
+    let error = group.rename_volume(a.uuid, &lv("c")).unwrap_err();
+    assert_eq!((error.kind(), error.effect()), (Kind::AlreadyExists, lvm::Effect::None), "{error:?}");
+    assert_eq!(kind(group.rename_volume(a.uuid, &lv("d"))), Kind::NotFound);
+    assert_eq!(group.volume(&lv("c"))?.uuid, b.uuid);
     Ok(())
 }
 

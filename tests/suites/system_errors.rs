@@ -83,7 +83,7 @@ fn whole_group(group: &Group, paths: &[DevicePath]) -> Result<()> {
             group.extend_volume(&lv("absent"), mib(8), &[]).map(drop)
         }),
         ("rename an absent volume", Kind::NotFound, &|group| {
-            group.rename_volume(&lv("absent"), &lv("b")).map(drop)
+            group.rename_volume(group.uuid(), &lv("b")).map(drop)
         }),
         ("snapshot an absent volume", Kind::NotFound, &|group| {
             group.snapshot_thin(&NewThinSnapshot::new(lv("absent"), lv("s"))).map(drop)
@@ -98,7 +98,7 @@ fn whole_group(group: &Group, paths: &[DevicePath]) -> Result<()> {
             group.create_volume(&untouched("a", 400)).map(drop)
         }),
         ("rename to what exists", Kind::AlreadyExists, &|group| {
-            group.rename_volume(&lv("a"), &lv("filler")).map(drop)
+            group.rename_volume(group.volume(&lv("a"))?.uuid, &lv("filler")).map(drop)
         }),
         ("a linear volume that is too large", Kind::NoSpace(Space::Data), &|group| {
             group.create_volume(&untouched("x", 1 << 20)).map(drop)

@@ -4,6 +4,7 @@ use anyhow::{Context, Result, bail, ensure};
 use devices::Bytes;
 use lvm::metadata::{LvFlag, Problem, RaidLevel, SegmentKind, Vg};
 use lvm::ops::Layout;
+use rig::crawl::Crawl;
 use rig::{Disk, Sandbox, oracle, skip_unless_dm};
 
 /// A group `v` on so many disks of the size given in MiB.
@@ -242,10 +243,12 @@ fn a_move_under_way_reads_as_lvm_reports_it() -> Result<()> {
     let (disks, sandbox) = group(3, 256)?;
     let [from, to, _] = &disks[..] else { unreachable!() };
     sandbox.run(&format!("lvcreate -y -Wn -Zn -l 100 -n a v {}", from.path().display()))?;
+    let crawl = Crawl::begin()?;
     // In the background the command returns as soon as the move has been committed.
     sandbox.run(&format!("pvmove -b -i 60 {} {}", from.path().display(), to.path().display()))?;
     let agreed = oracle::agree(&sandbox);
     let vg = view(&sandbox)?;
+    drop(crawl);
     sandbox.run("pvmove --abort")?;
     agreed?;
     let mover = vg.lvs.iter().find(|lv| lv.has(&LvFlag::PvMove)).context("there is no volume that moves")?;

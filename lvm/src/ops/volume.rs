@@ -230,32 +230,32 @@ impl Group {
 
     /// Gives a volume another name.
     ///
+    /// The volume is told by its identity ([`Volume::uuid`]), so that a renaming which is asked for again finds its own
+    /// work done, and never takes another volume of the new name for it.
+    ///
     /// # Errors
     ///
-    /// [`Kind::NotFound`] when neither name exists, [`Kind::AlreadyExists`] when both do, [`Kind::Foreign`],
-    /// [`Kind::Busy`], and what LVM itself says.
-    pub fn rename_volume(&self, from: &LvName, to: &LvName) -> Result<Change<Volume>, Error> {
-        let tried = format!("rename volume {} to {to}", self.calls(from));
-        let _from = self.guard(from, &tried)?;
-        let _to = (from != to).then(|| self.guard(to, &tried)).transpose()?;
+    /// [`Kind::AlreadyExists`] when another volume has the new name, [`Kind::NotFound`] when no volume has the identity,
+    /// [`Kind::InvalidArgument`] for an internal volume, [`Kind::Foreign`], [`Kind::Busy`], and what LVM itself says.
+    pub fn rename_volume(&self, volume: Uuid, to: &LvName) -> Result<Change<Volume>, Error> {
+        let tried = format!("rename the volume {volume} to {}", self.calls(to));
+        let from =
+            Seen::of(&self.lvm, self.uuid, Need::Any, &tried)?.renamed(volume, to, &tried)?.name.clone();
+        let _from = self.guard(&from, &tried)?;
+        let _to = (from != *to).then(|| self.guard(to, &tried)).transpose()?;
+        // Only from here on nothing else happens to either name.
         let seen = Seen::of(&self.lvm, self.uuid, Need::Complete, &tried)?;
-        match (seen.vg().lv(from.as_str()), seen.vg().lv(to.as_str())) {
-            (None, Some(_)) => {
-                let lv = seen.finished_lv(&self.lvm, to, &tried)?;
-                return self.lvm.already(&seen, &tried, Volume::of(seen.vg(), lv));
-            }
-            (Some(lv), Some(_)) if from == to => {
-                return self.lvm.already(&seen, &tried, Volume::of(seen.vg(), lv));
-            }
-            (Some(_), Some(_)) => {
-                return Err(Error::new(Kind::AlreadyExists, &tried)
-                    .with_answer(format!("a volume {to} exists in the group")));
-            }
-            (_, None) => {}
+        if seen.renamed(volume, to, &tried)?.name != from {
+            return Err(Error::new(Kind::Busy, &tried)
+                .with_answer(format!("it was called {from}, and has just got another name"))
+                .with_advice("try again"));
         }
-        seen.finished_lv(&self.lvm, from, &tried)?;
+        let lv = seen.finished_lv(&self.lvm, &from, &tried)?;
+        if from == *to {
+            return self.lvm.already(&seen, &tried, Volume::of(seen.vg(), lv));
+        }
         seen.dm_name_fits(to, &tried)?;
-        self.run(&seen, &tried, &LvRename { vg: &seen.vg().name, from, to })?;
+        self.run(&seen, &tried, &LvRename { vg: &seen.vg().name, from: &from, to })?;
         self.volume_after(to, &tried).map(Change::Made)
     }
 
@@ -277,6 +277,20 @@ impl Group {
 }
 
 impl Seen {
+    /// The volume of this identity, unless another one has the name that it is to get.
+    fn renamed(&self, volume: Uuid, to: &LvName, tried: &str) -> Result<&Lv, Error> {
+        if let Some(other) = self.vg().lv(to.as_str()).filter(|lv| lv.uuid != volume) {
+            return Err(Error::new(Kind::AlreadyExists, tried)
+                .with_answer(format!("{to} is another volume, with the uuid {}", other.uuid))
+                .with_advice("choose another name"));
+        }
+        let found = self.vg().lvs.iter().find(|lv| lv.uuid == volume && lv.as_snapshot().is_none());
+        found.ok_or_else(|| {
+            Error::new(Kind::NotFound, tried)
+                .with_answer(format!("group {} has no volume with this uuid", self.vg().name))
+        })
+    }
+
     /// Whether so many extents of such a layout can be had, from `devices` or from all.
     ///
     /// Exact, as [`Vg::largest`] is: what LVM would refuse is refused here, and so is a RAID volume of which LVM would
