@@ -20,6 +20,7 @@ pub mod life;
 pub mod node;
 pub mod oracle;
 pub mod power_cut;
+pub mod projects;
 pub mod sandbox;
 pub mod sweep;
 pub mod tool;

@@ -5,8 +5,11 @@
 
 use std::time::Instant;
 
+use devices::Bytes;
+use devices::filesystem::FsType;
 use rig::agent::Agent;
 use rig::csi_sanity::{self, AccessType, Outcome, Report};
+use rig::projects::{Place, usable};
 use rig::{skip_unless_installed, tool, virtual_disks};
 
 /// The table of results, and the reasons for what is skipped.
@@ -24,17 +27,22 @@ fn class(pool: &str, disks: &[String]) -> String {
     )
 }
 
-/// Runs csi-sanity on a class, and compares with the document.
+/// Runs csi-sanity on a class of spare disks, and compares with the document.
 fn conform(column: &str, pool: &str, access: AccessType) {
     let disks: Vec<String> = virtual_disks().iter().take(2).map(|disk| disk.display().to_string()).collect();
     if disks.is_empty() {
         println!("SKIPPED: there are no virtual disks outside of the machine");
         return;
     }
+    conform_class(column, &class(pool, &disks), access);
+}
+
+/// Runs csi-sanity on a class, and compares with the document.
+fn conform_class(column: &str, class: &str, access: AccessType) {
     if skip_unless_installed(&["csi-sanity"]) {
         return;
     }
-    let mut agent = Agent::start(&class(pool, &disks), &["--csi-alpha"]).unwrap();
+    let mut agent = Agent::start(class, &["--csi-alpha"]).unwrap();
     let start = Instant::now();
     let report = csi_sanity::run(&agent.socket(), agent.directory(), access, SIZE).unwrap();
     let took = start.elapsed();
@@ -100,4 +108,18 @@ fn thin_volumes_as_block_devices() {
 #[test]
 fn thick_volumes_with_filesystems() {
     conform("thick, mount", THICK, AccessType::Mount);
+}
+
+#[test]
+fn directories_with_filesystems() {
+    if !usable().contains(&FsType::Xfs) {
+        println!("SKIPPED: this machine has no project quotas on XFS");
+        return;
+    }
+    let place = Place::sized(FsType::Xfs, Bytes::gib(8), &["prjquota"]).unwrap();
+    conform_class(
+        "directory, mount",
+        &class(&format!("{{directory: {{path: {}}}}}", place.root().display()), &[]),
+        AccessType::Mount,
+    );
 }

@@ -21,6 +21,8 @@ pub(crate) enum Held<'a> {
     Snapshot(&'a SnapshotId),
     /// The copying of a snapshot.
     Copy(&'a SnapshotId),
+    /// The choice of room and numbers for directories.
+    Directories,
     /// The making of pools.
     Pools,
 }
@@ -37,6 +39,7 @@ impl Lock {
             Held::Volume(id) => (id.to_string(), format!("volume {id}")),
             Held::Snapshot(id) => (format!("snapshot.{id}"), format!("snapshot {id}")),
             Held::Copy(id) => (format!("copy.{id}"), format!("the copy of snapshot {id}")),
+            Held::Directories => (".directories".to_owned(), "the room for directories".to_owned()),
             Held::Pools => (".pools".to_owned(), "the pools of this node".to_owned()),
         };
         let path = directory.join(name);

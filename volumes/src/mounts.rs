@@ -1,5 +1,6 @@
 //! Handing volumes out: made ready at one place, shown at others, measured, and taken back.
 
+use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::Path;
 use std::time::Duration;
@@ -65,6 +66,13 @@ impl Node {
             (Mode::Filesystem, Medium::Device(device)) => {
                 self.stage_filesystem(backend, &volume, device, request, &tried)?;
             }
+            (Mode::Filesystem, Medium::Directory(place)) => {
+                let directory = ready.held.as_ref().map(AsFd::as_fd);
+                self.stage_directory(backend, &volume, (&place.path, directory), request)?;
+            }
+            (Mode::Block, Medium::Directory(_)) => {
+                return Err(backend.cannot(&tried, "hand out block devices"));
+            }
         }
         drop(ready.held);
         pools.find(&request.id, &tried).map(|(_, volume)| volume)
@@ -110,6 +118,27 @@ impl Node {
         Ok(())
     }
 
+    /// Shows a directory where it was asked for, the one that was looked at and no other.
+    fn stage_directory(
+        &self,
+        backend: &dyn Backend,
+        volume: &Volume,
+        (path, directory): (&Path, Option<BorrowedFd<'_>>),
+        request: &Stage,
+    ) -> Result<(), Error> {
+        if let Content::Filesystem(has) = volume.content {
+            not_another(request.fs_type, has)?;
+        }
+        let target = self.target(&request.path)?;
+        let options = options_for(backend.class(), request)?;
+        let _ = target.make_directory()?;
+        let _ = match directory {
+            Some(directory) => mount::bind_open(directory, path, &options, &target)?,
+            None => mount::bind_with(path, &options, &target)?,
+        };
+        Ok(())
+    }
+
     /// Which filesystem a volume has, or is to get.
     fn filesystem_for(
         &self,
@@ -132,13 +161,7 @@ impl Node {
                     .with_advice("hand it out as a block device")
             })?,
         };
-        match request.fs_type {
-            Some(wanted) if wanted != has => Err(Error::invalid(
-                "fs_type",
-                format!("{wanted} was asked for, and the volume carries {has}"),
-            )),
-            _ => Ok(has),
-        }
+        not_another(request.fs_type, has).map(|()| has)
     }
 
     fn ensure_filesystem(
@@ -175,18 +198,13 @@ impl Node {
         let pools = self.pools();
         let (backend, volume) = pools.find(&request.id, &tried)?;
         let ready = backend.ready(&volume, &tried)?;
-        let Medium::Device(device) = &ready.medium;
         if request.sharing == Sharing::Alone {
-            places::must_be_alone(device, [&request.staging, &request.target], &tried)?;
+            places::must_be_alone(&ready.medium, [&request.staging, &request.target], &tried)?;
         }
-        match request.mode {
-            Mode::Filesystem => {
-                let staged = self.target(&request.staging)?;
-                let is_it = match staged.present()? {
-                    Present::Mounted(mount) => mount.block_device() == Some(number_of(device)?),
-                    _ => false,
-                };
-                if !is_it {
+        match (request.mode, &ready.medium) {
+            (Mode::Filesystem, medium) => {
+                let shown = self.shows(&request.staging, medium)?;
+                if !matches!(shown, Some(Shown::Filesystem(..) | Shown::Directory)) {
                     return Err(Error::new(Kind::FailedPrecondition, tried)
                         .with_answer(format!("it is not mounted at {}", request.staging.display()))
                         .with_advice("stage it there first"));
@@ -195,7 +213,10 @@ impl Node {
                 let _ = target.make_directory()?;
                 let _ = mount::bind(&request.staging, request.access, &target)?;
             }
-            Mode::Block => {
+            (Mode::Block, Medium::Directory(_)) => {
+                return Err(backend.cannot(&tried, "hand out block devices"));
+            }
+            (Mode::Block, Medium::Device(device)) => {
                 if volume.content != Content::Block {
                     return Err(Error::new(Kind::FailedPrecondition, tried)
                         .with_answer("it was not staged as a block device")
@@ -264,12 +285,12 @@ impl Node {
         let tried = format!("measure volume {id} at {}", path.display());
         let pools = self.pools();
         let (backend, volume) = pools.find(id, &tried)?;
-        let Medium::Device(device) = backend.medium(&volume)?;
-        let Some(target) = self.shows(path, &device)? else {
+        let Some(shown) = self.shows(path, &backend.medium(&volume)?)? else {
             return Err(Error::new(Kind::NotFound, tried).with_answer("it is not there"));
         };
-        let usage = match target {
+        let usage = match shown {
             Shown::Block => None,
+            Shown::Directory => backend.usage(&volume)?,
             Shown::Filesystem(target, _) => {
                 let usage = filesystem::usage(&target)?;
                 Some(VolumeUsage {
@@ -293,14 +314,15 @@ impl Node {
         let _lock = self.lock(Held::Volume(id), &tried)?;
         let pools = self.pools();
         let (backend, volume) = pools.find(id, &tried)?;
-        let Medium::Device(device) = backend.medium(&volume)?;
-        match self.shows(path, &device)? {
-            None => Err(Error::new(Kind::NotFound, tried).with_answer("it is not there")),
-            Some(Shown::Block) => Ok(volume),
-            Some(Shown::Filesystem(target, fs)) => {
-                let _ = filesystem::grow_mounted(&device, fs, &target)?;
+        let medium = backend.medium(&volume)?;
+        match (self.shows(path, &medium)?, &medium) {
+            (None, _) => Err(Error::new(Kind::NotFound, tried).with_answer("it is not there")),
+            (Some(Shown::Filesystem(target, fs)), Medium::Device(device)) => {
+                let _ = filesystem::grow_mounted(device, fs, &target)?;
                 Ok(volume)
             }
+            // A block device has none, and the limit of a directory was changed when the volume grew.
+            (Some(_), _) => Ok(volume),
         }
     }
 
@@ -314,7 +336,9 @@ impl Node {
         let tried = format!("trim volume {id}");
         let pools = self.pools();
         let (backend, volume) = pools.find(id, &tried)?;
-        let Medium::Device(device) = backend.medium(&volume)?;
+        let Medium::Device(device) = backend.medium(&volume)? else {
+            return Err(backend.cannot(&tried, "trim volumes: they lie in a filesystem that others use too"));
+        };
         let table = MountTable::read()?;
         let Some(mount) = mounted_device(&table, &device) else {
             return Err(Error::new(Kind::NotFound, tried).with_answer("it is not mounted"));
@@ -326,13 +350,17 @@ impl Node {
         Ok(Target::below_with_parents(&self.settings().mount_base, path)?)
     }
 
-    /// What of a device is shown at a path.
-    fn shows(&self, path: &Path, device: &Path) -> Result<Option<Shown>, Error> {
+    /// What of a volume is shown at a path.
+    fn shows(&self, path: &Path, medium: &Medium) -> Result<Option<Shown>, Error> {
         let target = match Target::below(&self.settings().mount_base, path) {
             Err(error) if error.kind() == devices::Kind::NotFound => return Ok(None),
             target => target?,
         };
         let Present::Mounted(mount) = target.present()? else { return Ok(None) };
+        let device = match medium {
+            Medium::Device(device) => device,
+            Medium::Directory(place) => return Ok(place.is_shown_by(&mount).then_some(Shown::Directory)),
+        };
         let Ok(number) = number_of(device) else { return Ok(None) };
         if mount.block_device() == Some(number) {
             let fs = mount.fs_type.to_string_lossy().parse().map_err(Error::from)?;
@@ -347,7 +375,18 @@ impl Node {
 #[derive(Debug)]
 enum Shown {
     Filesystem(Target, FsType),
+    Directory,
     Block,
+}
+
+/// The filesystem that a volume has is the one that is asked for, if one is.
+fn not_another(wanted: Option<FsType>, has: FsType) -> Result<(), Error> {
+    match wanted {
+        Some(wanted) if wanted != has => {
+            Err(Error::invalid("fs_type", format!("{wanted} was asked for, and the volume carries {has}")))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// The class's mount options and the caller's after them.

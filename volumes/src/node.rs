@@ -9,7 +9,7 @@ use devices::mount::MountTable;
 use lvm::ops::SizeRange;
 
 use crate::backend::duplicate::Copies;
-use crate::backend::{Backend, Medium, NewVolume, Origin};
+use crate::backend::{Backend, NewVolume, Origin};
 use crate::class::DeviceClass;
 use crate::lock::{Held, Lock};
 use crate::places;
@@ -164,8 +164,9 @@ impl Node {
     pub fn create(&self, new: &CreateVolume) -> Result<Volume, Error> {
         let tried = format!("create volume {}", new.id);
         let class = self.class(new.class.as_ref())?;
-        let fs_type = new.fs_type.or(class.spec.volume.fs_type).unwrap_or(FsType::Ext4);
-        let size = with_minimum(new.size, fs_type, &tried)?;
+        let asked = new.fs_type.or(class.spec.volume.fs_type);
+        let own = class.makes_filesystems().then(|| asked.unwrap_or(FsType::Ext4));
+        let size = with_minimum(new.size, own, &tried)?;
         let _lock = self.lock(Held::Volume(&new.id), &tried)?;
         let pools = self.pools();
         if let Some((_, there)) = pools.find_anywhere(&new.id, &tried)? {
@@ -176,7 +177,7 @@ impl Node {
         let wanted = NewVolume {
             id: &new.id,
             size,
-            fs_type: Some(fs_type),
+            fs_type: own.or(asked),
             source: new.source.as_ref(),
             lifecycle: new.lifecycle,
         };
@@ -216,8 +217,7 @@ impl Node {
             }
         }
         let Some((backend, volume)) = pools.find_anywhere(id, &tried)? else { return Ok(()) };
-        let Medium::Device(device) = backend.medium(&volume)?;
-        if let Some(place) = places::of_device(&MountTable::read()?, &device).first() {
+        if let Some(place) = places::of(&MountTable::read()?, &backend.medium(&volume)?).first() {
             return Err(Error::new(Kind::InUse, tried)
                 .with_answer(format!("it is mounted at {}", place.display()))
                 .with_advice("unpublish and unstage it first"));
@@ -322,13 +322,14 @@ fn down(tried: String, class: &DeviceClass, why: &str) -> Error {
 }
 
 /// The range with the least size of its filesystem.
-fn with_minimum(size: SizeRange, fs: FsType, tried: &str) -> Result<SizeRange, Error> {
+fn with_minimum(size: SizeRange, fs: Option<FsType>, tried: &str) -> Result<SizeRange, Error> {
     if let Some(limit) = size.limit()
         && limit < size.required()
     {
         return Err(Error::new(Kind::OutOfRange, tried)
             .with_answer(format!("the limit {limit:#} is below the size required, {:#}", size.required())));
     }
+    let Some(fs) = fs else { return Ok(size) };
     let least = size.required().max(fs.minimum_size());
     if let Some(limit) = size.limit().filter(|limit| *limit < least) {
         return Err(Error::new(Kind::OutOfRange, tried)

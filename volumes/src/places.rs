@@ -6,11 +6,23 @@ use std::path::{Path, PathBuf};
 use devices::DeviceNumber;
 use devices::mount::{Mount, MountTable};
 
+use crate::backend::Medium;
 use crate::mounts::number_of;
 use crate::{Error, Kind};
 
+/// Every place where a volume, or something of it, is seen.
+pub(crate) fn of(table: &MountTable, medium: &Medium) -> Vec<PathBuf> {
+    match medium {
+        Medium::Device(device) => of_device(table, device),
+        Medium::Directory(place) => {
+            let mounts = table.iter().filter(|mount| place.is_used_by(mount));
+            mounts.map(|mount| mount.mount_point.clone()).collect()
+        }
+    }
+}
+
 /// Every place where a device's filesystem, or the device itself, is mounted.
-pub(crate) fn of_device(table: &MountTable, device: &Path) -> Vec<PathBuf> {
+fn of_device(table: &MountTable, device: &Path) -> Vec<PathBuf> {
     // A device that has no node is seen nowhere.
     let Ok(number) = number_of(device) else { return Vec::new() };
     let shows = |mount: &&Mount| mount.block_device() == Some(number) || is_node(mount, number);
@@ -33,9 +45,9 @@ fn is_node(mount: &Mount, number: DeviceNumber) -> bool {
 /// # Errors
 ///
 /// [`Kind::FailedPrecondition`] with one of the other places.
-pub(crate) fn must_be_alone(device: &Path, but: [&Path; 2], tried: &str) -> Result<(), Error> {
+pub(crate) fn must_be_alone(medium: &Medium, but: [&Path; 2], tried: &str) -> Result<(), Error> {
     let table = MountTable::read()?;
-    match of_device(&table, device).iter().find(|place| !but.contains(&place.as_path())) {
+    match of(&table, medium).iter().find(|place| !but.contains(&place.as_path())) {
         None => Ok(()),
         Some(place) => Err(Error::new(Kind::FailedPrecondition, tried)
             .with_answer(format!("it is wanted alone, and is seen at {} too", place.display()))

@@ -13,10 +13,11 @@ use lvm::ops::{Change, Group, NewGroup, NewPool, OldContent, PoolSize};
 use lvm::worker::host::{HOST_DIR, HostSettings};
 use lvm::{DevicePath, FillLimit, Lvm, Tag, VgName};
 
+use crate::backend::directory::Directories;
 use crate::backend::duplicate::Copies;
 use crate::backend::partition::{self, Partitions, Sharing};
 use crate::backend::{Backend, Thick, Thin, lv::LvPool, tags};
-use crate::class::{AutoSize, DeviceClass, DiscoveryMode, Pool, Size, ThinPool, Wipe};
+use crate::class::{AutoSize, DeviceClass, DirectoryPool, DiscoveryMode, Pool, Size, ThinPool, Wipe};
 use crate::{ClassName, ClassProblem, DeviceScope, Error, Kind, Orphan, Repair, Repairs, Settings};
 
 /// What a class has on this node.
@@ -355,10 +356,7 @@ impl<'a> Builder<'a> {
                 let pool = self.partitions(class, disks, spec.exclusive)?;
                 Ok(pool.map(|pool| Box::new(pool) as _))
             }
-            Pool::Directory(_) => {
-                Err(Error::new(Kind::FailedPrecondition, format!("open class {}", class.name))
-                    .with_answer("this version makes no directories yet"))
-            }
+            Pool::Directory(pool) => Ok(Some(Box::new(self.directories(class, pool)?))),
         }
     }
 
@@ -445,8 +443,25 @@ impl<'a> Builder<'a> {
         Ok(Some(pool))
     }
 
-    fn repaired(&mut self, disk: &Path, done: String) {
-        self.repairs.repairs.push(Repair { place: disk.display().to_string(), done });
+    /// The directory of a class, what is half-made in it removed.
+    fn directories(&mut self, class: &DeviceClass, pool: &DirectoryPool) -> Result<Directories, Error> {
+        let settings = self.settings;
+        let pool = Directories::open(class, pool, &settings.owner, &settings.lock_dir)?;
+        for done in pool.repair()? {
+            self.repaired(pool.path(), done);
+        }
+        let known = |name: &str| settings.classes.iter().any(|class| class.name.as_str() == name);
+        for orphan in pool.orphans(known)? {
+            // Two classes may lie in one directory.
+            if !self.repairs.orphans.contains(&orphan) {
+                self.repairs.orphans.push(orphan);
+            }
+        }
+        Ok(pool)
+    }
+
+    fn repaired(&mut self, place: &Path, done: String) {
+        self.repairs.repairs.push(Repair { place: place.display().to_string(), done });
     }
 
     fn lv_pool(&self, class: &DeviceClass, group: &Group) -> LvPool {

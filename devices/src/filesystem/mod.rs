@@ -32,5 +32,8 @@ pub use kind::FsType;
 pub use make::{Format, Record, State, ensure};
 pub use mounted::{Frozen, Inodes, Usage, thaw, trim, usage};
 pub use options::MakeOptions;
-pub use quota::{Project, ProjectLimits, ProjectQuotas, ProjectUsage, QuotaState, project_of, set_project};
+pub use quota::{
+    Project, ProjectLimits, ProjectQuotas, ProjectUsage, QuotaState, project_of, project_of_open,
+    set_project, set_project_of_open,
+};
 pub use uuid::Uuid;

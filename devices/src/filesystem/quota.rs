@@ -21,7 +21,7 @@
 
 use std::fmt;
 use std::num::NonZeroU32;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 
 use rustix::fs::{CWD, Mode, OFlags};
@@ -260,7 +260,17 @@ impl ProjectQuotas {
 pub fn project_of(directory: &Path) -> Result<Option<Project>, Error> {
     let tried = || format!("ask for the project of {}", directory.display());
     let open = open(directory, OFlags::NOFOLLOW, tried)?;
-    let attributes = call::attributes(open.as_fd()).map_err(|errno| no_projects(tried(), errno))?;
+    project_of_open(open.as_fd(), directory)
+}
+
+/// The same of a directory that is open; `name` is for the text of errors.
+///
+/// # Errors
+///
+/// As [`project_of`].
+pub fn project_of_open(directory: BorrowedFd<'_>, name: &Path) -> Result<Option<Project>, Error> {
+    let attributes = call::attributes(directory)
+        .map_err(|errno| no_projects(format!("ask for the project of {}", name.display()), errno))?;
     Ok(Project::new(attributes.project))
 }
 
@@ -276,14 +286,27 @@ pub fn project_of(directory: &Path) -> Result<Option<Project>, Error> {
 pub fn set_project(directory: &Path, project: Project) -> Result<Change, Error> {
     let tried = || format!("put {} into project {project}", directory.display());
     let open = open(directory, OFlags::NOFOLLOW, tried)?;
-    let failed = |errno| no_projects(tried(), errno);
-    let mut attributes = call::attributes(open.as_fd()).map_err(failed)?;
+    set_project_of_open(open.as_fd(), directory, project)
+}
+
+/// The same with a directory that is open; `name` is for the text of errors.
+///
+/// # Errors
+///
+/// As [`project_of`].
+pub fn set_project_of_open(
+    directory: BorrowedFd<'_>,
+    name: &Path,
+    project: Project,
+) -> Result<Change, Error> {
+    let failed = |errno| no_projects(format!("put {} into project {project}", name.display()), errno);
+    let mut attributes = call::attributes(directory).map_err(failed)?;
     if attributes.project == project.get() && attributes.flags & FS_XFLAG_PROJINHERIT != 0 {
         return Ok(Change::Already(()));
     }
     attributes.project = project.get();
     attributes.flags |= FS_XFLAG_PROJINHERIT;
-    call::set_attributes(open.as_fd(), attributes).map_err(failed)?;
+    call::set_attributes(directory, attributes).map_err(failed)?;
     Ok(Change::Made(()))
 }
 

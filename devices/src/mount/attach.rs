@@ -1,6 +1,6 @@
 //! Mounting: a filesystem of a device, a directory again elsewhere, a device's node on a file.
 
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, Statx, StatxFlags};
@@ -79,10 +79,38 @@ pub fn mount(
 /// [`Kind::AlreadyExists`] when something else is mounted there; [`Kind::NotFound`] when the source or the target is
 /// not there; [`Kind::Inconsistent`] when what is mounted there no longer answers: unmount it first.
 pub fn bind(source: &Path, access: Access, target: &Target) -> Result<Change<Mount>, Error> {
+    let options = MountOptions::new();
+    let options = if access == Access::ReadOnly { options.read_only() } else { options };
+    bind_with(source, &options, target)
+}
+
+/// The same with options of the mount itself (`noatime`, `nosuid`), beside those that the source's mount has.
+///
+/// # Errors
+///
+/// As [`bind`]; [`Kind::InvalidArgument`] for an option that only a filesystem takes.
+pub fn bind_with(source: &Path, options: &MountOptions, target: &Target) -> Result<Change<Mount>, Error> {
     let tried = || format!("bind {} to {}", source.display(), target.given().display());
+    let from = Target::new(source)?.open().map_err(|errno| Error::system(tried(), errno))?;
+    bind_open(from.as_fd(), source, options, target)
+}
+
+/// The same of a directory that is open, so that nobody can put another one into its place; `name` is for the text of
+/// errors.
+///
+/// # Errors
+///
+/// As [`bind_with`].
+pub fn bind_open(
+    from: BorrowedFd<'_>,
+    name: &Path,
+    options: &MountOptions,
+    target: &Target,
+) -> Result<Change<Mount>, Error> {
+    let tried = || format!("bind {} to {}", name.display(), target.given().display());
     let failed = |errno: Errno| Error::system(tried(), errno);
-    let from = Target::new(source)?.open().map_err(failed)?;
-    let seen = look(&from).map_err(failed)?;
+    options.require_of_mount_alone()?;
+    let seen = look(from).map_err(failed)?;
     if rustix::fs::FileType::from_raw_mode(seen.stx_mode.into()) != rustix::fs::FileType::Directory {
         return Err(Error::new(Kind::InvalidArgument, tried()).with_answer("the source is no directory"));
     }
@@ -92,15 +120,19 @@ pub fn bind(source: &Path, access: Access, target: &Target) -> Result<Change<Mou
         Present::Mounted(mount) => {
             let same = shows(target, &seen).map_err(|errno| stale(tried(), &mount, errno))?
                 && mount.root_state == RootState::Present
-                && read_only_by_itself(&mount) == (access == Access::ReadOnly);
+                && read_only_by_itself(&mount) == (options.access() == Access::ReadOnly);
             return if same { Ok(Change::Already(*mount)) } else { Err(occupied(tried(), &mount)) };
         }
         other => return Err(unfit(tried(), &other)),
     }
-    let copy = copy_of(&from).map_err(failed)?;
-    if access == Access::ReadOnly {
-        let set = MountAttributes::new(MountAttrFlags::MOUNT_ATTR_RDONLY.bits().into(), 0, 0);
-        mount_setattr(copy.as_fd(), set).map_err(failed)?;
+    let copy = copy_of(from).map_err(failed)?;
+    let set = options.attributes;
+    if !set.is_empty() {
+        let cleared = set.intersection(MountAttrFlags::MOUNT_ATTR__ATIME);
+        let clear =
+            if cleared.is_empty() { MountAttrFlags::empty() } else { MountAttrFlags::MOUNT_ATTR__ATIME };
+        let attributes = MountAttributes::new(set.bits().into(), clear.bits().into(), 0);
+        mount_setattr(copy.as_fd(), attributes).map_err(failed)?;
     }
     put(&copy, target, tried)
 }
@@ -120,7 +152,7 @@ pub fn bind_device(device: &Path, target: &Target) -> Result<Change<Mount>, Erro
     let failed = |errno: Errno| Error::system(tried(), errno);
     let from =
         rustix::fs::openat(CWD, device, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).map_err(failed)?;
-    let seen = look(&from).map_err(failed)?;
+    let seen = look(from.as_fd()).map_err(failed)?;
     if !is_block_device(&seen) {
         return Err(Error::new(Kind::InvalidArgument, tried()).with_answer("the source is no block device"));
     }
@@ -129,7 +161,7 @@ pub fn bind_device(device: &Path, target: &Target) -> Result<Change<Mount>, Erro
         Present::File => {}
         Present::Mounted(mount) => {
             let there =
-                target.open().and_then(|there| look(&there)).map_err(|e| stale(tried(), &mount, e))?;
+                target.open().and_then(|there| look(there.as_fd())).map_err(|e| stale(tried(), &mount, e))?;
             let same = is_block_device(&there) && number_of(&there) == number_of(&seen);
             return if same { Ok(Change::Already(*mount)) } else { Err(occupied(tried(), &mount)) };
         }
@@ -139,7 +171,7 @@ pub fn bind_device(device: &Path, target: &Target) -> Result<Change<Mount>, Erro
         }
         other => return Err(unfit(tried(), &other)),
     }
-    let copy = copy_of(&from).map_err(failed)?;
+    let copy = copy_of(from.as_fd()).map_err(failed)?;
     put(&copy, target, tried)
 }
 
@@ -231,19 +263,19 @@ fn raced(tried: String, target: &Target, ours: MountId) -> Error {
     if undone { error } else { error.with_effect(Effect::Done) }
 }
 
-fn copy_of(from: &OwnedFd) -> Result<OwnedFd, Errno> {
+fn copy_of(from: BorrowedFd<'_>) -> Result<OwnedFd, Errno> {
     let flags =
         OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC | OpenTreeFlags::AT_EMPTY_PATH;
-    open_tree(from.as_fd(), "", flags)
+    open_tree(from, "", flags)
 }
 
-fn look(file: &OwnedFd) -> Result<Statx, Errno> {
+fn look(file: BorrowedFd<'_>) -> Result<Statx, Errno> {
     rustix::fs::statx(file, "", AtFlags::EMPTY_PATH, StatxFlags::BASIC_STATS)
 }
 
 /// Whether the directory seen is what is mounted at the target: the same inode of the same filesystem.
 fn shows(target: &Target, seen: &Statx) -> Result<bool, Errno> {
-    let there = look(&target.open()?)?;
+    let there = look(target.open()?.as_fd())?;
     let key = |of: &Statx| (of.stx_dev_major, of.stx_dev_minor, of.stx_ino);
     Ok(key(&there) == key(seen))
 }

@@ -27,7 +27,7 @@ mod target;
 
 #[cfg(feature = "filesystem")]
 pub(crate) use attach::detached;
-pub use attach::{bind, bind_device, mount};
+pub use attach::{bind, bind_device, bind_open, bind_with, mount};
 pub use change::{Spread, remount, set_access, set_propagation};
 pub use detach::{Unmounted, WhenBusy, unmount, unmount_device};
 pub use entry::{Access, Mount, MountId, Propagation, RootState};

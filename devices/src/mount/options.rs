@@ -126,6 +126,21 @@ impl MountOptions {
         self
     }
 
+    /// Fails where an option is one that only a filesystem takes when it is mounted, not one more mount of it.
+    ///
+    /// # Errors
+    ///
+    /// [`Kind::InvalidArgument`] with the first such option.
+    pub fn require_of_mount_alone(&self) -> Result<(), Error> {
+        match self.filesystem.first() {
+            None => Ok(()),
+            Some(option) => Err(refused(
+                &option.name,
+                "it is for a whole filesystem, and a directory lies in one that is mounted",
+            )),
+        }
+    }
+
     /// Whether such a mount refuses writes.
     #[must_use]
     pub fn access(&self) -> Access {
@@ -276,6 +291,13 @@ mod tests {
 
     fn parsed(texts: &[&str]) -> MountOptions {
         MountOptions::parse(texts).unwrap()
+    }
+
+    #[test]
+    fn what_only_a_filesystem_takes_is_told_from_what_each_mount_takes() {
+        assert!(parsed(&["ro,noatime,nosuid", "nodev"]).require_of_mount_alone().is_ok());
+        let error = parsed(&["noatime", "discard"]).require_of_mount_alone().unwrap_err();
+        assert!(error.to_string().contains("\"discard\""), "{error}");
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! What makes volumes: one file a kind, behind one trait. Nothing outside asks which kind a volume is.
 
+pub(crate) mod directory;
 pub(crate) mod duplicate;
 pub(crate) mod lv;
 mod lv_backend;
@@ -13,14 +14,16 @@ use std::fmt;
 use std::fs::File;
 use std::path::PathBuf;
 
-use devices::Bytes;
 use devices::filesystem::FsType;
+use devices::mount::{Mount, RootState};
+use devices::{Bytes, DeviceNumber};
 use lvm::ops::SizeRange;
 
 pub(crate) use thick::Thick;
 pub(crate) use thin::Thin;
 
 use crate::class::DeviceClass;
+use crate::mounts::VolumeUsage;
 use crate::{Capacity, Content, Error, Kind, Lifecycle, Snapshot, SnapshotId, Source, Volume, VolumeId};
 
 /// A blank volume to be made, or one with the content of another.
@@ -38,6 +41,36 @@ pub(crate) struct NewVolume<'a> {
 pub(crate) enum Medium {
     /// The node of a block device.
     Device(PathBuf),
+    /// A directory in a filesystem that is there.
+    Directory(DirectoryPlace),
+}
+
+/// A directory, as mounts of it are seen in the mount table.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct DirectoryPlace {
+    pub(crate) path: PathBuf,
+    /// The number of its filesystem.
+    pub(crate) device: DeviceNumber,
+    /// Its path in that filesystem.
+    pub(crate) inside: PathBuf,
+}
+
+impl DirectoryPlace {
+    /// Of a directory in it.
+    pub(crate) fn of(&self, name: &str) -> Self {
+        Self { path: self.path.join(name), device: self.device, inside: self.inside.join(name) }
+    }
+
+    /// Whether a mount shows exactly this directory.
+    pub(crate) fn is_shown_by(&self, mount: &Mount) -> bool {
+        mount.device == self.device && mount.root == self.inside && mount.root_state == RootState::Present
+    }
+
+    /// Whether a mount shows something of this directory, or lies in it.
+    pub(crate) fn is_used_by(&self, mount: &Mount) -> bool {
+        (mount.device == self.device && mount.root.starts_with(&self.inside))
+            || mount.mount_point.starts_with(&self.path)
+    }
 }
 
 /// A volume that can be used, for as long as this lives.
@@ -45,7 +78,8 @@ pub(crate) enum Medium {
 pub(crate) struct Ready {
     pub(crate) medium: Medium,
     /// Keeps the device from being taken away and made again under another number: as long as a partition is open,
-    /// udev cannot have the kernel read its disk's table anew, which it tries after every change of the table.
+    /// udev cannot have the kernel read its disk's table anew, which it tries after every change of the table. Of a
+    /// directory it is the one that was looked at.
     pub(crate) held: Option<File>,
 }
 
@@ -104,6 +138,12 @@ pub(crate) trait Backend: fmt::Debug + Send + Sync {
 
     /// Records what is on a volume. On the disk when this returns.
     fn set_content(&self, volume: &Volume, content: Content, tried: &str) -> Result<(), Error>;
+
+    /// How full a volume is that has no filesystem of its own.
+    fn usage(&self, volume: &Volume) -> Result<Option<VolumeUsage>, Error> {
+        let _ = volume;
+        Ok(None)
+    }
 
     /// Room for more.
     fn capacity(&self) -> Result<Capacity, Error>;

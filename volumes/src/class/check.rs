@@ -4,7 +4,7 @@ use devices::Bytes;
 use devices::filesystem::{FsType, MakeOptions};
 use devices::mount::MountOptions;
 
-use super::{DeviceClass, Layout, Pool, ThinPool};
+use super::{DeviceClass, DirectoryPool, Layout, OnDelete, Pool, ThinPool, VolumeDefaults};
 use crate::Error;
 
 pub(super) fn check(class: &DeviceClass) -> Result<(), Error> {
@@ -13,10 +13,8 @@ pub(super) fn check(class: &DeviceClass) -> Result<(), Error> {
     match &spec.pool {
         Pool::Lvm(pool) => check_layout(pool.layout, "spec.pool.lvm.layout")?,
         Pool::Thin(pool) => check_thin(pool)?,
-        Pool::Directory(pool) if !pool.path.is_absolute() => {
-            return Err(Error::invalid("spec.pool.directory.path", "it is not an absolute path"));
-        }
-        Pool::Partition(_) | Pool::Directory(_) => {}
+        Pool::Directory(pool) => check_directory(pool, &spec.volume)?,
+        Pool::Partition(_) => {}
     }
     if class.volume_group().is_none() && matches!(spec.pool, Pool::Lvm(_) | Pool::Thin(_)) {
         return Err(Error::invalid("spec.pool", "no volume group can be named after the class; name one"));
@@ -96,6 +94,25 @@ fn check_thin(pool: &ThinPool) -> Result<(), Error> {
     percent("autoExtend.by", pool.auto_extend.by, 1)?;
     percent("refuseAt.data", pool.refuse_at.data, 1)?;
     percent("refuseAt.metadata", pool.refuse_at.metadata, 1)
+}
+
+/// A directory lies in a filesystem that others made and mounted, and that others use.
+fn check_directory(pool: &DirectoryPool, volume: &VolumeDefaults) -> Result<(), Error> {
+    if !pool.path.is_absolute() {
+        return Err(Error::invalid("spec.pool.directory.path", "it is not an absolute path"));
+    }
+    if !volume.mkfs_options.is_empty() {
+        return Err(Error::invalid("spec.volume.mkfsOptions", "a directory gets no filesystem of its own"));
+    }
+    if volume.on_delete == OnDelete::Zero {
+        return Err(Error::invalid(
+            "spec.volume.onDelete",
+            "where a filesystem keeps a file's bytes is its own matter, so they cannot be zeroed",
+        ));
+    }
+    MountOptions::parse(&volume.mount_options)
+        .and_then(|options| options.require_of_mount_alone())
+        .map_err(|error| Error::invalid("spec.volume.mountOptions", error))
 }
 
 fn check_policies(class: &DeviceClass) -> Result<(), Error> {

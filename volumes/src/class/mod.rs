@@ -153,6 +153,14 @@ impl DeviceClass {
         }
     }
 
+    /// Whether each of its volumes gets a filesystem of its own.
+    pub(crate) fn makes_filesystems(&self) -> bool {
+        match &self.spec.pool {
+            Pool::Directory(_) => false,
+            Pool::Lvm(_) | Pool::Thin(_) | Pool::Partition(_) => true,
+        }
+    }
+
     /// Which disks of a host the class selects.
     #[must_use]
     pub fn selector(&self) -> Selector {

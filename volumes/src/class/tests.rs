@@ -111,6 +111,9 @@ fn what_is_wrong_is_named_by_its_whole_path() {
         ),
         ("{pool: {directory: {path: data}}}", "spec.pool.directory.path"),
         ("{pool: {directory: {}}}", "spec.pool.directory"),
+        ("{pool: {directory: {path: /d}}, volume: {mkfsOptions: [-O, quota]}}", "spec.volume.mkfsOptions"),
+        ("{pool: {directory: {path: /d}}, volume: {onDelete: Zero}}", "spec.volume.onDelete"),
+        ("{pool: {directory: {path: /d}}, volume: {mountOptions: [discard]}}", "spec.volume.mountOptions"),
         ("{devices: {paths: [/dev/a]}, pool: {directory: {path: /data}}}", "spec.devices"),
     ] {
         let error = DeviceClass::parse_all(&named("fast", spec)).expect_err(spec);
