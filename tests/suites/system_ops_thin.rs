@@ -41,6 +41,55 @@ fn a_full_pool_refuses_new_volumes_until_it_has_grown() -> Result<()> {
     Ok(())
 }
 
+/// How often a text stands at the beginning of a sector of a disk.
+fn sectors_with(disk: &Disk, text: &[u8]) -> Result<usize> {
+    std::fs::write("/proc/sys/vm/drop_caches", "3")?;
+    let file = File::open(disk.path())?;
+    let mut buffer = vec![0; 4 << 20];
+    let (mut found, mut at) = (0, 0);
+    loop {
+        let read = file.read_at(&mut buffer, at)?;
+        if read == 0 {
+            return Ok(found);
+        }
+        found += buffer[..read].chunks(512).filter(|sector| sector.starts_with(text)).count();
+        at += read as u64;
+    }
+}
+
+#[test]
+fn zeroing_a_thin_volume_of_eight_tebibytes_writes_only_what_it_has_and_spares_its_snapshot() -> Result<()> {
+    if skip_unless_dm() {
+        return Ok(());
+    }
+    let fixture = Fixture::new(1, Bytes::mib(400))?;
+    let group = &fixture.group;
+    let _ = group.create_pool(&NewPool::new(lv("pool"), PoolSize::Data(at_least(Bytes::mib(64)))))?;
+    let made =
+        group.create_thin(&NewThin::new(lv("pool"), lv("a"), at_least(Bytes::gib(8 << 10))))?.into_inner();
+    let sectors = |text: &[u8]| [text, &vec![0; 512 - text.len()]].concat().repeat(512);
+    let device = std::fs::File::options().write(true).open(&made.device)?;
+    let write = |text: &[u8], at: Bytes| device.write_all_at(&sectors(text), at.get());
+    write(b"told to the snapshot", Bytes::gib(3 << 10))?;
+    device.sync_all()?;
+    let _ = group.snapshot_thin(&NewThinSnapshot::new(lv("a"), lv("cut")))?;
+    for at in [Bytes::ZERO, Bytes::gib(1), Bytes::gib(8 << 10).saturating_sub(Bytes::kib(256))] {
+        write(b"its own secret", at)?;
+    }
+    device.sync_all()?;
+    drop(device);
+    ensure!(sectors_with(&fixture.disks[0], b"its own secret")? == 3 * 512);
+    let start = std::time::Instant::now();
+    assert!(group.remove_volume(&lv("a"), OnRemove::Zero)?.is_made());
+    println!("removed in {:.1} s", start.elapsed().as_secs_f64());
+    ensure!(sectors_with(&fixture.disks[0], b"its own secret")? == 0, "the disk still has the secret");
+    let _ = group.activate_volume(&lv("cut"))?;
+    let mut found = vec![0; 512 * 512];
+    File::open(group.volume(&lv("cut"))?.device)?.read_exact_at(&mut found, Bytes::gib(3 << 10).get())?;
+    ensure!(found == sectors(b"told to the snapshot"), "the snapshot lost what it had");
+    Ok(())
+}
+
 /// THIN-05: with disagreeing transaction ids nothing is changed, and other pools work.
 #[test]
 fn a_pool_with_a_wrong_transaction_id_is_left_alone() -> Result<()> {

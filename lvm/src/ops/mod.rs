@@ -28,6 +28,7 @@ mod snapshot;
 mod thin;
 mod volume;
 mod wipe;
+mod zero_thin;
 
 pub(crate) use guard::Guard;
 pub(crate) use seen::{Seen, is_marked, is_unfinished};

@@ -14,7 +14,9 @@ pub enum OnRemove {
     Keep,
     /// The disk is told that they are not needed any more. What it does with that is the disk's own matter.
     Discard,
-    /// Zeroes are written over them. Takes as long as writing the whole volume.
+    /// Zeroes are written over them. Takes as long as writing the whole volume; of a thin volume what it has written itself
+    /// since its last snapshot. Chunks that a snapshot may share cannot be written in place: they stay with the snapshot, or
+    /// go back to the pool, which zeroes them before anybody sees them.
     Zero,
 }
 
@@ -55,7 +57,10 @@ impl Group {
         match content {
             OnRemove::Keep => Ok(()),
             OnRemove::Discard => wipe::discard(&device, tried),
-            OnRemove::Zero => wipe::zero(&device, tried),
+            OnRemove::Zero => match lv.as_thin() {
+                Some(thin) => self.zero_thin(seen, thin, &device, tried),
+                None => wipe::zero(&device, tried),
+            },
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io;
+use std::ops::Range;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 
@@ -52,6 +53,27 @@ pub(crate) fn zero(device: &Path, tried: &str) -> Result<(), Error> {
         let file = open(device)?;
         let size = length(&file)?;
         write_zeroes(&file, 0, size)?;
+        file.sync_all()
+    };
+    zero().map_err(|cause| failed(device, cause, "zero", tried))
+}
+
+/// Writes zeroes over parts of a device; what lies behind its end is left out.
+///
+/// # Errors
+///
+/// [`Kind::InUse`] when somebody has the device open for himself, [`Kind::Io`].
+pub(crate) fn zero_ranges(
+    device: &Path,
+    ranges: impl IntoIterator<Item = Range<Bytes>>,
+    tried: &str,
+) -> Result<(), Error> {
+    let zero = || -> io::Result<()> {
+        let file = open(device)?;
+        let size = length(&file)?;
+        for range in ranges {
+            write_zeroes(&file, range.start.get(), range.end.get().min(size))?;
+        }
         file.sync_all()
     };
     zero().map_err(|cause| failed(device, cause, "zero", tried))
