@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use super::decode_segment::segment;
 use super::fields::Fields;
-use super::text::{Cursor, Item, Tree};
+use super::text::{Cursor, Item, Parser, Step, Tree};
 use super::usage::Kept;
 use super::{
     AllocationPolicy, Area, Defect, Lv, LvFlag, Pv, PvFlag, ReadAhead, Segment, Vg, VgFlag, Written,
@@ -14,8 +14,11 @@ use crate::{ExtentSize, Extents, LvName, Uuid, VgName};
 /// What LVM writes for the device of a PV that it could not find.
 const NO_DEVICE: &str = "[unknown]";
 
+/// Bytes that the text of a small volume has at the least, as LVM writes it; a guess for memory, no more.
+const LV_LEN: usize = 256;
+
 /// The PVs of a group by the short names that its segments use.
-pub(super) type PvKeys<'t> = HashMap<&'t str, Uuid>;
+pub(super) type PvKeys = HashMap<Box<str>, Uuid>;
 
 impl Vg {
     /// Reads a group from its metadata text, such as `vgcfgbackup -f FILE` writes or a metadata area holds.
@@ -45,11 +48,117 @@ impl Vg {
     /// # Ok::<(), lvm::metadata::Defect>(())
     /// ```
     pub fn from_text(text: &str) -> Result<Self, Defect> {
-        vg(&Tree::parse(text)?)
+        let mut parser = Parser::new(text);
+        let mut early = Early::default();
+        loop {
+            match parser.step()? {
+                Step::Entry => {}
+                Step::Section => early.take(&mut parser)?,
+                Step::End => return vg(&parser.into_tree(), early),
+            }
+        }
     }
 }
 
-fn vg(tree: &Tree<'_>) -> Result<Vg, Defect> {
+/// PVs and volumes of a group.
+#[derive(Debug, Default)]
+struct Members {
+    /// The place of the group's first entry.
+    group: usize,
+    pvs: Vec<Pv>,
+    keys: PvKeys,
+    lvs: Vec<Lv>,
+}
+
+impl Members {
+    /// Those of a group whose entries begin at `group`, so far its PVs alone.
+    fn of_pvs(group: usize, name: &str, section: Cursor<'_, '_>) -> Result<Self, Defect> {
+        let mut members = Self { group, ..Self::default() };
+        for (key, section) in sections_of(section, "physical_volumes") {
+            let pv = pv(&Fields::new(section, name, key), key)?;
+            members.keys.insert(key.into(), pv.uuid);
+            members.pvs.push(pv);
+        }
+        Ok(members)
+    }
+
+    fn add_lv(&mut self, name: &str, key: &str, section: Cursor<'_, '_>) -> Result<(), Defect> {
+        self.lvs.push(lv(&Fields::new(section, name, key), key, &self.keys)?);
+        Ok(())
+    }
+}
+
+/// Decodes the volumes of a group one by one while the text is parsed: the entries of thousands would not fit into the
+/// processor's caches, and a first read would wait for the memory.
+#[derive(Debug, Default)]
+struct Early {
+    /// The place of the first entry in the section of volumes that was begun last.
+    section: usize,
+    /// Whether the volumes of that section are decoded here.
+    decodes: bool,
+    members: Option<Members>,
+}
+
+impl Early {
+    /// Decodes the section that has just ended, if it is a volume, and has the parser forget it.
+    #[inline]
+    fn take(&mut self, parser: &mut Parser<'_>) -> Result<(), Defect> {
+        if parser.depth() != 2 {
+            return Ok(());
+        }
+        let (Some((name, group)), Some(("logical_volumes", section))) = (parser.open(0), parser.open(1))
+        else {
+            return Ok(());
+        };
+        if self.section != section {
+            self.section = section;
+            self.begin(name, group, parser.before(0), parser.rest())?;
+        }
+        let (true, Some(members), Some((key, volume))) = (self.decodes, &mut self.members, parser.ended())
+        else {
+            return Ok(());
+        };
+        members.add_lv(name, key, volume)?;
+        parser.forget();
+        Ok(())
+    }
+
+    /// Begins with a section of volumes; `before` is what the group has before it, `rest` how much text is left.
+    fn begin(
+        &mut self,
+        name: &str,
+        group: usize,
+        before: Option<Cursor<'_, '_>>,
+        rest: usize,
+    ) -> Result<(), Defect> {
+        // Of two such sections the first counts. Volumes that stand before their PVs, as LVM does not write them, wait.
+        let may = |before: &Cursor<'_, '_>| {
+            before.section("logical_volumes").is_none() && before.section("physical_volumes").is_some()
+        };
+        let before = before.filter(may);
+        self.decodes = before.is_some();
+        if let Some(before) = before {
+            let mut members = Members::of_pvs(group, name, before)?;
+            members.lvs.reserve(rest / LV_LEN);
+            self.members = Some(members);
+        }
+        Ok(())
+    }
+
+    /// The members of this group.
+    fn end(self, name: &str, section: Cursor<'_, '_>) -> Result<Members, Defect> {
+        if let Some(members) = self.members.filter(|members| members.group == section.start()) {
+            return Ok(members);
+        }
+        let mut members = Members::of_pvs(section.start(), name, section)?;
+        for (key, volume) in sections_of(section, "logical_volumes") {
+            members.add_lv(name, key, volume)?;
+        }
+        Ok(members)
+    }
+}
+
+fn vg(tree: &Tree<'_>, early: Early) -> Result<Vg, Defect> {
     let root = Fields::new(tree.root(), "text", "text");
     if root.need_text("contents")? != "Text Format Volume Group" || root.need_number("version")? != 1 {
         return Err(root.defect("contents or version is not that of a volume group's text"));
@@ -67,16 +176,11 @@ fn vg(tree: &Tree<'_>) -> Result<Vg, Defect> {
         host: root.some_text("creation_host")?,
         time: root.time("creation_time")?,
     };
-    let mut keys = PvKeys::new();
-    for (key, section) in sections_of(section, "physical_volumes") {
-        let pv = pv(&Fields::new(section, name, key), key)?;
-        keys.insert(key, pv.uuid);
-        vg.pvs.push(pv);
-    }
-    vg.lvs.reserve_exact(sections_of(section, "logical_volumes").count());
-    for (key, section) in sections_of(section, "logical_volumes") {
-        vg.lvs.push(lv(&Fields::new(section, name, key), key, &keys)?);
-    }
+    let members = early.end(name, section)?;
+    vg.pvs = members.pvs;
+    vg.lvs = members.lvs;
+    // They were not counted before they were read.
+    vg.lvs.shrink_to_fit();
     check_references(&fields, &vg)?;
     Ok(vg)
 }
@@ -150,7 +254,7 @@ fn pv(fields: &Fields<'_, '_>, key: &str) -> Result<Pv, Defect> {
     })
 }
 
-fn lv(fields: &Fields<'_, '_>, name: &str, keys: &PvKeys<'_>) -> Result<Lv, Defect> {
+fn lv(fields: &Fields<'_, '_>, name: &str, keys: &PvKeys) -> Result<Lv, Defect> {
     let read_ahead = match fields.get("read_ahead") {
         None => ReadAhead::Auto,
         Some(Item::Scalar(super::text::Scalar::Int(-1))) => ReadAhead::None,
@@ -174,7 +278,7 @@ fn lv(fields: &Fields<'_, '_>, name: &str, keys: &PvKeys<'_>) -> Result<Lv, Defe
 }
 
 /// The volume's segments by their starts, which must follow one another without a gap.
-fn segments(fields: &Fields<'_, '_>, name: &str, keys: &PvKeys<'_>) -> Result<Vec<Segment>, Defect> {
+fn segments(fields: &Fields<'_, '_>, name: &str, keys: &PvKeys) -> Result<Vec<Segment>, Defect> {
     let sections = || {
         fields.cursor.iter().filter_map(|(key, item)| match item {
             Item::Section(section) if key.starts_with("segment") => Some((key, section)),
@@ -230,4 +334,69 @@ fn check_references(fields: &Fields<'_, '_>, vg: &Vg) -> Result<(), Defect> {
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HEAD: &str = r#"contents = "Text Format Volume Group" version = 1 "#;
+    const GROUP: &str =
+        r#"id = "Kt3bSo-1tY0-bq3V-5a2D-Zzzz-0000-abcdef" seqno = 7 status = ["READ"] extent_size = 8192"#;
+    const PVS: &str = r#"physical_volumes { pv0 {
+        id = "Pv3bSo-1tY0-bq3V-5a2D-Zzzz-0000-abcdef" status = [] pe_start = 2048 pe_count = 10 } }"#;
+
+    fn volumes(names: &[&str]) -> String {
+        let volume = |(at, name): (usize, &&str)| {
+            format!(
+                r#"{name} {{ id = "Lv3bSo-1tY0-bq3V-5a2D-Zzzz-0000-abcd{at:02}" status = ["VISIBLE"] segment_count = 1
+                segment1 {{ start_extent = 0 extent_count = 1 type = "striped" stripe_count = 1 stripes = ["pv0", {at}] }} }}"#
+            )
+        };
+        format!("logical_volumes {{ {} }}", names.iter().enumerate().map(volume).collect::<String>())
+    }
+
+    fn read(groups: &[&[&str]]) -> Result<Vg, Defect> {
+        let groups =
+            groups.iter().enumerate().map(|(at, parts)| format!("vg{at} {{ {} }}\n", parts.join("\n")));
+        Vg::from_text(&format!("{HEAD}{}", groups.collect::<String>()))
+    }
+
+    fn names(vg: &Vg) -> Vec<&str> {
+        vg.lvs.iter().map(|lv| lv.name.as_str()).collect()
+    }
+
+    #[test]
+    fn volumes_are_the_same_before_and_behind_their_pvs() {
+        let lvs = volumes(&["a", "b", "c"]);
+        let usual = read(&[&[GROUP, PVS, &lvs]]).unwrap();
+        assert_eq!((names(&usual), usual.pvs.len()), (vec!["a", "b", "c"], 1));
+        assert_eq!(usual, read(&[&[GROUP, &lvs, PVS]]).unwrap());
+        assert_eq!(usual, read(&[&[PVS, &lvs, GROUP]]).unwrap());
+    }
+
+    #[test]
+    fn the_first_section_of_volumes_counts() {
+        let (first, second) = (volumes(&["a"]), volumes(&["b", "c"]));
+        for parts in [[PVS, &first, &second, ""], [&first, PVS, &second, ""], [PVS, &first, PVS, &second]] {
+            let vg = read(&[&[&[GROUP], &parts[..]].concat()]).unwrap();
+            assert_eq!((names(&vg), vg.pvs.len()), (vec!["a"], 1), "{parts:?}");
+        }
+    }
+
+    #[test]
+    fn the_last_group_counts() {
+        let lvs = volumes(&["a"]);
+        let vg = read(&[&[GROUP, PVS, &lvs], &[GROUP, PVS]]).unwrap();
+        assert_eq!((vg.name.as_str(), names(&vg), vg.pvs.len()), ("vg1", vec![], 1));
+        let vg = read(&[&[GROUP, PVS], &[GROUP, PVS, &lvs]]).unwrap();
+        assert_eq!((vg.name.as_str(), names(&vg)), ("vg1", vec!["a"]));
+    }
+
+    #[test]
+    fn a_volume_that_is_wrong_is_named() {
+        let lvs = volumes(&["a"]).replace("stripe_count = 1", "stripe_count = 2 stripe_size = 128");
+        let defect = read(&[&[GROUP, PVS, &lvs]]).unwrap_err();
+        assert!(matches!(&defect, Defect::Meaning { place, .. } if place == "a/segment1"), "{defect:?}");
+    }
 }

@@ -18,34 +18,33 @@ type F<'f, 't, 'a> = &'f Fields<'t, 'a>;
 const COMMON: [&str; 5] = ["start_extent", "extent_count", "reshape_count", "type", "tags"];
 
 /// Reads one `segmentN` section.
-pub(super) fn segment(fields: F<'_, '_, '_>, keys: &PvKeys<'_>) -> Result<Segment, Defect> {
+pub(super) fn segment(fields: F<'_, '_, '_>, keys: &PvKeys) -> Result<Segment, Defect> {
+    // In the order of the text, in which each is found at once.
+    let start = fields.need_extents("start_extent")?;
+    let len = fields.need_extents("extent_count")?;
+    let reshape_len = Extents::new(fields.number("reshape_count")?.unwrap_or(0));
     let mut words = fields.need_text("type")?.split('+');
     let name = words.next().unwrap_or_default();
-    Ok(Segment {
-        start: fields.need_extents("start_extent")?,
-        len: fields.need_extents("extent_count")?,
-        reshape_len: Extents::new(fields.number("reshape_count")?.unwrap_or(0)),
-        tags: fields.words("tags")?,
-        type_flags: words.map(Into::into).collect(),
-        kind: kind(name, fields, keys)?,
-    })
+    let type_flags = words.map(Into::into).collect();
+    let tags = fields.words("tags")?;
+    Ok(Segment { start, len, reshape_len, tags, type_flags, kind: kind(name, len, fields, keys)? })
 }
 
-fn kind(name: &str, fields: F<'_, '_, '_>, keys: &PvKeys<'_>) -> Result<SegmentKind, Defect> {
+fn kind(name: &str, len: Extents, fields: F<'_, '_, '_>, keys: &PvKeys) -> Result<SegmentKind, Defect> {
     Ok(match name {
-        "striped" | "linear" => SegmentKind::Striped(striped(fields, keys)?),
+        "striped" | "linear" => SegmentKind::Striped(striped(len, fields, keys)?),
         "mirror" => SegmentKind::Mirror(mirror(fields, keys)?),
         "thin-pool" => SegmentKind::ThinPool(thin_pool(fields)?),
         "thin" => SegmentKind::Thin(thin(fields)?),
         "snapshot" => SegmentKind::Snapshot(snapshot(fields)?),
-        "cache" => SegmentKind::Cache(cache(fields)?),
+        "cache" => SegmentKind::Cache(Box::new(cache(fields)?)),
         "cache-pool" => SegmentKind::CachePool(cache_pool(fields)?),
         "writecache" => SegmentKind::Writecache(writecache(fields)?),
         "integrity" => SegmentKind::Integrity(integrity(fields)?),
         "error" => SegmentKind::Error,
         "zero" => SegmentKind::Zero,
         other => match raid_level(other) {
-            Some(level) => SegmentKind::Raid(raid(level, fields)?),
+            Some(level) => SegmentKind::Raid(Box::new(raid(level, fields)?)),
             None => SegmentKind::Unknown {
                 name: other.into(),
                 raw: fields.cursor.to_section(|key| !COMMON.contains(&key)),
@@ -55,7 +54,7 @@ fn kind(name: &str, fields: F<'_, '_, '_>, keys: &PvKeys<'_>) -> Result<SegmentK
 }
 
 /// Pairs of a name and a first extent, as `stripes` and `mirrors` have them.
-fn areas(fields: F<'_, '_, '_>, key: &str, keys: &PvKeys<'_>) -> Result<Vec<Area>, Defect> {
+fn areas(fields: F<'_, '_, '_>, key: &str, keys: &PvKeys) -> Result<Vec<Area>, Defect> {
     let area = |pair: &[Scalar<'_>]| match pair {
         [Scalar::Text(name), Scalar::Int(start)] => {
             let start = u64::try_from(*start).map_err(|_| fields.defect("an area begins before zero"))?;
@@ -84,17 +83,20 @@ fn counted(fields: F<'_, '_, '_>, count: &str, found: usize) -> Result<(), Defec
     }
 }
 
-fn striped(fields: F<'_, '_, '_>, keys: &PvKeys<'_>) -> Result<Striped, Defect> {
+fn striped(len: Extents, fields: F<'_, '_, '_>, keys: &PvKeys) -> Result<Striped, Defect> {
+    let count = fields.number("stripe_count")?;
+    let stripe_size = if count == Some(1) { None } else { Some(fields.need_sectors("stripe_size")?) };
     let areas = areas(fields, "stripes", keys)?;
-    counted(fields, "stripe_count", areas.len())?;
-    if fields.need_number("extent_count")? % areas.len() as u64 != 0 {
+    if areas.is_empty() || count != Some(areas.len() as u64) {
+        return Err(fields.defect("stripe_count is not the number of areas"));
+    }
+    if !len.get().is_multiple_of(areas.len() as u64) {
         return Err(fields.defect("extent_count is no multiple of stripe_count"));
     }
-    let stripe_size = if areas.len() == 1 { None } else { Some(fields.need_sectors("stripe_size")?) };
     Ok(Striped { stripe_size, areas })
 }
 
-fn mirror(fields: F<'_, '_, '_>, keys: &PvKeys<'_>) -> Result<Mirror, Defect> {
+fn mirror(fields: F<'_, '_, '_>, keys: &PvKeys) -> Result<Mirror, Defect> {
     let areas = areas(fields, "mirrors", keys)?;
     counted(fields, "mirror_count", areas.len())?;
     Ok(Mirror {

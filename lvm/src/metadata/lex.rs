@@ -29,6 +29,10 @@ pub(super) enum Word<'a> {
     Bare(&'a str),
 }
 
+/// What is wrong at the lexer's place; [`Lexer::defect`] tells where that is. As small as it is, results that carry it
+/// fit into registers.
+pub(super) type Wrong = &'static str;
+
 /// Cuts a text into words and punctuation; comments and white space vanish.
 #[derive(Debug)]
 pub(super) struct Lexer<'a> {
@@ -41,9 +45,14 @@ impl<'a> Lexer<'a> {
         Self { text, at: 0 }
     }
 
+    /// Bytes behind the present place.
+    pub(super) fn rest(&self) -> usize {
+        self.text.len().saturating_sub(self.at)
+    }
+
     /// A defect at the present place.
     #[cold]
-    pub(super) fn defect(&self, what: &'static str) -> Defect {
+    pub(super) fn defect(&self, what: Wrong) -> Defect {
         let seen = self.text.as_bytes().get(..self.at).unwrap_or_default();
         let lines = seen.iter().filter(|byte| **byte == b'\n').count();
         Defect::Syntax { line: u32::try_from(lines + 1).unwrap_or(u32::MAX), what }
@@ -79,19 +88,19 @@ impl<'a> Lexer<'a> {
 
     /// The next word; `expected` tells what is missing where there is none.
     #[inline]
-    pub(super) fn word(&mut self, expected: &'static str) -> Result<Word<'a>, Defect> {
+    pub(super) fn word(&mut self, expected: Wrong) -> Result<Word<'a>, Wrong> {
         match self.peek() {
             Some(quote @ (b'"' | b'\'')) => self.quoted(quote).map(Word::Quoted),
-            Some(b'{' | b'}' | b'=' | b'[' | b']' | b',') | None => Err(self.defect(expected)),
+            Some(b'{' | b'}' | b'=' | b'[' | b']' | b',') | None => Err(expected),
             Some(_) => self.bare().map(Word::Bare),
         }
     }
 
-    fn bare(&mut self) -> Result<&'a str, Defect> {
+    fn bare(&mut self) -> Result<&'a str, Wrong> {
         let rest = self.text.as_bytes().get(self.at..).unwrap_or_default();
         let length = rest.iter().position(|byte| ENDS_WORD[usize::from(*byte)]).unwrap_or(rest.len());
         if length == 0 {
-            return Err(self.defect("a control character stands where a word should"));
+            return Err("a control character stands where a word should");
         }
         let start = self.at;
         self.at += length;
@@ -99,14 +108,14 @@ impl<'a> Lexer<'a> {
         Ok(self.text.get(start..self.at).unwrap_or_default())
     }
 
-    fn quoted(&mut self, quote: u8) -> Result<Cow<'a, str>, Defect> {
+    fn quoted(&mut self, quote: u8) -> Result<Cow<'a, str>, Wrong> {
         let rest = self.text.as_bytes().get(self.at + 1..).unwrap_or_default();
         let mut escaped = false;
         let mut length = 0;
         loop {
             match rest.get(length) {
                 Some(&byte) if byte == quote => break,
-                None | Some(0) => return Err(self.defect("a quoted text has no end")),
+                None | Some(0) => return Err("a quoted text has no end"),
                 Some(b'\\') if quote == b'"' => {
                     escaped = true;
                     length += 2;
@@ -154,7 +163,7 @@ mod tests {
                     assert!(lexer.pass(byte));
                     Word::Bare(&"{}=[],"[at..=at])
                 }
-                None => lexer.word("a word")?,
+                None => lexer.word("a word").map_err(|wrong| lexer.defect(wrong))?,
             });
         }
         Ok(words)

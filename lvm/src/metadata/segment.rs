@@ -34,7 +34,7 @@ pub enum SegmentKind {
     /// The old dm-mirror, which also carries a move of extents.
     Mirror(Mirror),
     /// RAID 0, 1, 4, 5, 6 and 10.
-    Raid(Raid),
+    Raid(Box<Raid>),
     /// A pool of thin volumes.
     ThinPool(ThinPool),
     /// A thin volume or a thin snapshot.
@@ -42,7 +42,7 @@ pub enum SegmentKind {
     /// The classic copy-on-write snapshot: a hidden volume that ties an origin to its store.
     Snapshot(Snapshot),
     /// A cached volume (dm-cache).
-    Cache(Cache),
+    Cache(Box<Cache>),
     /// A pool of cache blocks.
     CachePool(CachePool),
     /// A volume behind a write cache (dm-writecache).

@@ -6,7 +6,7 @@
 use std::borrow::Cow;
 
 use super::Defect;
-use super::lex::{Lexer, Word};
+use super::lex::{Lexer, Word, Wrong};
 
 /// Deepest nesting of sections; LVM's own texts reach 5.
 const DEPTH_MAX: usize = 32;
@@ -112,8 +112,55 @@ enum Entry<'a> {
     Scalar(Scalar<'a>),
     /// A range of the tree's items.
     List(usize, usize),
-    /// The section's entries follow, up to this index.
-    Section(usize),
+    /// The section's entries follow.
+    Section(Extent),
+}
+
+impl Entry<'_> {
+    /// The place behind this entry, which stands at `place`.
+    #[inline]
+    fn next(&self, place: usize) -> usize {
+        match self {
+            Self::Section(extent) => extent.end,
+            Self::Scalar(_) | Self::List(..) => place + 1,
+        }
+    }
+}
+
+/// How far a section reaches.
+#[derive(Clone, Copy, Debug)]
+struct Extent {
+    /// The index behind its last entry.
+    end: usize,
+    /// Which keys it may have.
+    keys: Keys,
+}
+
+/// A set of keys that never denies one it holds, so that most keys that are absent are found absent without a look at
+/// the entries.
+#[derive(Clone, Copy, Debug)]
+struct Keys(u64);
+
+impl Keys {
+    const NONE: Self = Self(0);
+    const ANY: Self = Self(u64::MAX);
+
+    #[inline]
+    fn bit(key: &str) -> u64 {
+        let byte = |at: usize| usize::from(key.as_bytes().get(at).copied().unwrap_or_default());
+        // These three tell apart what LVM writes in one section.
+        1 << ((byte(0) ^ (byte(1) << 2) ^ (key.len() << 1)) & 63)
+    }
+
+    #[inline]
+    fn add(&mut self, key: &str) {
+        self.0 |= Self::bit(key);
+    }
+
+    #[inline]
+    fn may_hold(self, key: &str) -> bool {
+        self.0 & Self::bit(key) != 0
+    }
 }
 
 /// A parsed text without copies: entries in one list, each section followed by what is in it.
@@ -126,100 +173,182 @@ pub(super) struct Tree<'a> {
 impl<'a> Tree<'a> {
     /// Parses a text.
     pub(super) fn parse(text: &'a str) -> Result<Self, Defect> {
-        // A typical entry has some 25 bytes; a guess that is too small costs a copy, no more.
-        let entries = Vec::with_capacity((text.len() / 24).min(ENTRIES_MAX));
-        let tree = Self { entries, items: Vec::with_capacity((text.len() / 48).min(ENTRIES_MAX)) };
-        let mut parser = Parser { lexer: Lexer::new(text), tree, open: Vec::new() };
-        while let Some(byte) = parser.lexer.peek() {
-            if byte == b'}' {
-                parser.close()?;
-            } else {
-                parser.entry()?;
-            }
-        }
-        if parser.open.is_empty() {
-            Ok(parser.tree)
-        } else {
-            Err(parser.lexer.defect("a section has no end"))
-        }
+        let mut parser = Parser::new(text);
+        while parser.step()? != Step::End {}
+        Ok(parser.into_tree())
     }
 
     /// The whole text as one section.
     pub(super) fn root(&self) -> Cursor<'_, 'a> {
-        Cursor { tree: self, start: 0, end: self.entries.len() }
+        Cursor { tree: self, start: 0, end: self.entries.len(), keys: Keys::ANY }
     }
 }
 
-struct Parser<'a> {
+/// What a [`Parser`] has just passed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Step {
+    /// A value, or the beginning of a section.
+    Entry,
+    /// The end of a section, which is now [`Parser::ended`].
+    Section,
+    /// The end of the text.
+    End,
+}
+
+/// A section that has begun.
+#[derive(Clone, Copy, Debug)]
+struct Open {
+    /// The index of its entry.
+    entry: usize,
+    /// How many items the tree had before it.
+    items: usize,
+    keys: Keys,
+}
+
+/// Parses a text step by step, so that what has been read of it can be used and forgotten before its end.
+#[derive(Debug)]
+pub(super) struct Parser<'a> {
     lexer: Lexer<'a>,
     tree: Tree<'a>,
-    /// The sections that are open, by the index of their entry.
-    open: Vec<usize>,
+    /// The sections that have begun and not ended, from the outermost on.
+    open: Vec<Open>,
+    /// The section that ended last.
+    ended: Option<Open>,
 }
 
 impl<'a> Parser<'a> {
+    pub(super) fn new(text: &'a str) -> Self {
+        Self { lexer: Lexer::new(text), tree: Tree::default(), open: Vec::new(), ended: None }
+    }
+
+    /// Passes one value, or the beginning or the end of one section.
+    #[inline]
+    pub(super) fn step(&mut self) -> Result<Step, Defect> {
+        self.pass().map_err(|wrong| self.lexer.defect(wrong))
+    }
+
+    #[inline]
+    fn pass(&mut self) -> Result<Step, Wrong> {
+        match self.lexer.peek() {
+            Some(b'}') => self.close().map(|()| Step::Section),
+            Some(_) => self.entry().map(|()| Step::Entry),
+            None if self.open.is_empty() => Ok(Step::End),
+            None => Err("a section has no end"),
+        }
+    }
+
+    /// What was parsed, less what was forgotten.
+    pub(super) fn into_tree(self) -> Tree<'a> {
+        self.tree
+    }
+
+    /// Bytes of the text that are still to be parsed.
+    pub(super) fn rest(&self) -> usize {
+        self.lexer.rest()
+    }
+
+    /// How many sections have begun and not ended.
+    pub(super) fn depth(&self) -> usize {
+        self.open.len()
+    }
+
+    /// The open section at this depth, the outermost being 0: its key and its first entry's place.
+    pub(super) fn open(&self, depth: usize) -> Option<(&str, usize)> {
+        let entry = self.open.get(depth)?.entry;
+        self.tree.entries.get(entry).map(|(key, _)| (&**key, entry + 1))
+    }
+
+    /// What the open section at this depth held before the one that is open within it.
+    pub(super) fn before(&self, depth: usize) -> Option<Cursor<'_, 'a>> {
+        let (_, start) = self.open(depth)?;
+        let end = self.open.get(depth + 1)?.entry;
+        Some(Cursor { tree: &self.tree, start, end, keys: Keys::ANY })
+    }
+
+    /// The section that ended last, and its key.
+    pub(super) fn ended(&self) -> Option<(&str, Cursor<'_, 'a>)> {
+        let Open { entry, keys, .. } = self.ended?;
+        let (key, _) = self.tree.entries.get(entry)?;
+        Some((key, Cursor { tree: &self.tree, start: entry + 1, end: self.tree.entries.len(), keys }))
+    }
+
+    /// Forgets the section that ended last.
+    pub(super) fn forget(&mut self) {
+        if let Some(Open { entry, items, .. }) = self.ended.take() {
+            self.tree.entries.truncate(entry);
+            self.tree.items.truncate(items);
+        }
+    }
+
     /// One `key = value`, or the beginning of a section.
-    fn entry(&mut self) -> Result<(), Defect> {
+    fn entry(&mut self) -> Result<(), Wrong> {
         let key = match self.lexer.word("a key or the end of the section was expected")? {
             Word::Bare(key) => Cow::Borrowed(key),
             Word::Quoted(key) => key,
         };
         self.room()?;
+        if let Some(section) = self.open.last_mut() {
+            section.keys.add(&key);
+        }
         if self.lexer.pass(b'=') {
             let value = if self.lexer.pass(b'[') { self.list()? } else { Entry::Scalar(self.scalar()?) };
             self.tree.entries.push((key, value));
         } else if !self.lexer.pass(b'{') {
-            return Err(self.lexer.defect("a key needs a value or a section"));
+            return Err("a key needs a value or a section");
         } else if self.open.len() < DEPTH_MAX {
-            self.open.push(self.tree.entries.len());
-            self.tree.entries.push((key, Entry::Section(0)));
+            let (entry, items) = (self.tree.entries.len(), self.tree.items.len());
+            self.open.push(Open { entry, items, keys: Keys::NONE });
+            // Its extent is known when it ends.
+            self.tree.entries.push((key, Entry::Section(Extent { end: entry + 1, keys: Keys::NONE })));
         } else {
-            return Err(self.lexer.defect("sections are nested too deeply"));
+            return Err("sections are nested too deeply");
         }
         Ok(())
     }
 
-    fn room(&self) -> Result<(), Defect> {
+    fn room(&self) -> Result<(), Wrong> {
         if self.tree.entries.len() + self.tree.items.len() < ENTRIES_MAX {
             Ok(())
         } else {
-            Err(self.lexer.defect("the text has too many entries"))
+            Err("the text has too many entries")
         }
     }
 
-    fn close(&mut self) -> Result<(), Defect> {
+    fn close(&mut self) -> Result<(), Wrong> {
+        self.ended = self.open.pop();
+        let Some(Open { entry, keys, .. }) = self.ended else {
+            return Err("a section ends that has not begun");
+        };
         let end = self.tree.entries.len();
-        let entry = self.open.pop().and_then(|index| self.tree.entries.get_mut(index));
-        match entry {
-            Some((_, Entry::Section(own))) => *own = end,
-            _ => return Err(self.lexer.defect("a section ends that has not begun")),
+        if let Some((_, Entry::Section(extent))) = self.tree.entries.get_mut(entry) {
+            *extent = Extent { end, keys };
         }
         self.lexer.pass(b'}');
         Ok(())
     }
 
     /// The items up to the closing bracket, parted by commas.
-    fn list(&mut self) -> Result<Entry<'a>, Defect> {
+    fn list(&mut self) -> Result<Entry<'a>, Wrong> {
         let start = self.tree.items.len();
         while !self.lexer.pass(b']') {
             self.room()?;
             let item = self.scalar()?;
             self.tree.items.push(item);
             if !self.lexer.pass(b',') && self.lexer.peek() != Some(b']') {
-                return Err(self.lexer.defect("a list goes wrong here"));
+                return Err("a list goes wrong here");
             }
         }
         Ok(Entry::List(start, self.tree.items.len()))
     }
 
-    fn scalar(&mut self) -> Result<Scalar<'a>, Defect> {
+    fn scalar(&mut self) -> Result<Scalar<'a>, Wrong> {
         match self.lexer.word("a value was expected")? {
             Word::Quoted(text) => Ok(Scalar::Text(text)),
             Word::Bare(word) => self.number_or_text(word),
         }
     }
 
-    fn number_or_text(&self, word: &'a str) -> Result<Scalar<'a>, Defect> {
+    fn number_or_text(&self, word: &'a str) -> Result<Scalar<'a>, Wrong> {
         let numeric = |byte: u8| byte.is_ascii_digit() || matches!(byte, b'+' | b'-' | b'.');
         if !word.bytes().next().is_some_and(numeric) {
             return Ok(Scalar::Text(Cow::Borrowed(word)));
@@ -229,7 +358,7 @@ impl<'a> Parser<'a> {
         }
         match word.parse::<f64>() {
             Ok(number) if word.contains('.') && number.is_finite() => Ok(Scalar::Float(number)),
-            _ => Err(self.lexer.defect("a number is not valid")),
+            _ => Err("a number is not valid"),
         }
     }
 }
@@ -240,6 +369,7 @@ pub(super) struct Cursor<'t, 'a> {
     tree: &'t Tree<'a>,
     start: usize,
     end: usize,
+    keys: Keys,
 }
 
 /// What stands under a key.
@@ -262,39 +392,53 @@ impl<'t, 'a> Cursor<'t, 'a> {
     }
 
     /// The first entry, and the place behind it.
+    #[inline]
     fn first(self) -> Option<(&'t str, Item<'t, 'a>, usize)> {
         if self.start >= self.end {
             return None;
         }
         let (key, entry) = self.tree.entries.get(self.start)?;
-        let start = self.start + 1;
-        let (item, next) = match entry {
-            Entry::Scalar(scalar) => (Item::Scalar(scalar), start),
-            Entry::List(from, to) => (Item::List(self.tree.items.get(*from..*to).unwrap_or_default()), start),
-            Entry::Section(end) => (Item::Section(Cursor { tree: self.tree, start, end: *end }), *end),
-        };
-        Some((key, item, next))
+        Some((key, self.item(entry), entry.next(self.start)))
+    }
+
+    /// What the entry at this cursor's start is.
+    #[inline]
+    fn item(self, entry: &'t Entry<'a>) -> Item<'t, 'a> {
+        match *entry {
+            Entry::Scalar(ref scalar) => Item::Scalar(scalar),
+            Entry::List(from, to) => Item::List(self.tree.items.get(from..to).unwrap_or_default()),
+            Entry::Section(Extent { end, keys }) => {
+                Item::Section(Cursor { tree: self.tree, start: self.start + 1, end, keys })
+            }
+        }
     }
 
     /// The first entry of this key.
+    #[inline]
     pub(super) fn get(self, key: &str) -> Option<Item<'t, 'a>> {
         self.find(key, self.start).map(|(item, _)| item)
     }
 
     /// An entry of this key and the place behind it, looked for from the place `from` on and then from the beginning:
     /// whoever asks for the keys in the order of the text finds each at once.
+    #[inline]
     pub(super) fn find(self, key: &str, from: usize) -> Option<(Item<'t, 'a>, usize)> {
+        if !self.keys.may_hold(key) {
+            return None;
+        }
         let behind = Self { start: from, ..self };
         let before = Self { end: from, ..self };
         behind.find_first(key).or_else(|| before.find_first(key))
     }
 
+    #[inline]
     fn find_first(mut self, key: &str) -> Option<(Item<'t, 'a>, usize)> {
-        while let Some((own, item, next)) = self.first() {
-            if own == key {
-                return Some((item, next));
+        while self.start < self.end {
+            let (own, entry) = self.tree.entries.get(self.start)?;
+            if **own == *key {
+                return Some((self.item(entry), entry.next(self.start)));
             }
-            self.start = next;
+            self.start = entry.next(self.start);
         }
         None
     }
