@@ -55,6 +55,16 @@ impl Faulty {
         self.table(&format!("0 {} error", self.sectors))
     }
 
+    /// Lets every write fail from now on; reads give what is there.
+    ///
+    /// # Errors
+    ///
+    /// If the table cannot be changed, or this kernel has no dm-flakey.
+    pub fn fail_writes(&self) -> Result<()> {
+        tool::run("modprobe", ["-q", "dm-flakey"])?;
+        self.table(&format!("0 {} flakey {} 0 0 1 1 error_writes", self.sectors, self.disk.path().display()))
+    }
+
     /// Lets every write take so many milliseconds from now on; reads are as quick as before.
     ///
     /// # Errors

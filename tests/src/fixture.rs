@@ -31,10 +31,19 @@ impl Fixture {
     ///
     /// If a disk or the group cannot be made.
     pub fn new(disks: usize, size: Bytes) -> Result<Self> {
-        let disks: Vec<Disk> = (0..disks).map(|_| Disk::new(size)).collect::<Result<_>>()?;
+        Self::on(&vec![size; disks], |new| new)
+    }
+
+    /// A group on fresh disks of these sizes, made with what `settings` adds.
+    ///
+    /// # Errors
+    ///
+    /// If a disk or the group cannot be made.
+    pub fn on(sizes: &[Bytes], settings: impl FnOnce(NewGroup) -> NewGroup) -> Result<Self> {
+        let disks: Vec<Disk> = sizes.iter().map(|size| Disk::new(*size)).collect::<Result<_>>()?;
         let refs: Vec<&Disk> = disks.iter().collect();
         let handle = Handle::active(&refs)?;
-        let new = NewGroup::new(VgName::new("v")?, device_paths(&refs)?);
+        let new = settings(NewGroup::new(VgName::new("v")?, device_paths(&refs)?));
         let group = handle.lvm.create_group(&new)?.into_inner();
         Ok(Self { group, handle, disks })
     }

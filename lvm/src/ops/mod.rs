@@ -19,6 +19,7 @@ mod legs;
 mod moving;
 mod pool;
 mod pool_size;
+mod pool_state;
 mod pv;
 mod remove;
 mod repair;

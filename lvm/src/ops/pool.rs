@@ -6,7 +6,7 @@ use super::create::Recipe;
 use super::seen::{Need, Seen};
 use super::{Change, Content, Group, Integrity, Layout, PART, SizeRange, Volume, pool_size};
 use crate::command::{LvChange, LvCreate, PoolCreate, PoolFromVolumes, PoolMetadataExtend};
-use crate::dm::{Dm, PoolMode, ThinPoolStatus, WhenFull};
+use crate::dm::WhenFull;
 use crate::metadata::{Discards, Lv, LvFlag};
 use crate::{DevicePath, Error, Extents, Kind, LvName, Space, Tag};
 
@@ -382,7 +382,8 @@ impl Group {
     /// # Errors
     ///
     /// [`Kind::NotFound`], [`Kind::InvalidArgument`] for a size that cannot be, [`Kind::NoSpace`],
-    /// [`Kind::MissingPv`], [`Kind::Foreign`], [`Kind::Busy`], and what LVM itself says.
+    /// [`Kind::Inconsistent`] for a pool that has failed or needs a check, [`Kind::MissingPv`], [`Kind::Foreign`],
+    /// [`Kind::Busy`], and what LVM itself says.
     pub fn extend_pool(
         &self,
         name: &LvName,
@@ -403,6 +404,7 @@ impl Group {
         if lv.extents() >= wanted {
             return self.lvm.already(&seen, &tried, Volume::of(seen.vg(), lv));
         }
+        self.pool_can_grow(&seen, lv, &tried)?;
         let devices = seen.resolve(on, &tried)?;
         seen.has_room_to_extend(data, wanted, &devices, &tried)?;
         let first = seen.next_step(data, wanted, &devices, &tried)?;
@@ -429,6 +431,7 @@ impl Group {
         if metadata.extents() >= wanted {
             return self.lvm.already(&seen, &tried, ());
         }
+        self.pool_can_grow(&seen, lv, &tried)?;
         seen.has_room_to_extend(metadata, wanted, &[], &tried)?;
         self.extend_metadata_by_steps(name, &metadata.name, wanted, &[], &tried)?;
         Ok(Change::Made(()))
@@ -459,77 +462,6 @@ impl Group {
             }
         }
     }
-
-    /// Makes sure that a pool can take something new.
-    ///
-    /// An inactive one is activated, since only then does the kernel tell its transaction id; with a wrong one, LVM
-    /// would commit a change first and fail then.
-    pub(crate) fn pool_ready(&self, seen: &Seen, pool: &Lv, tried: &str) -> Result<(), Error> {
-        self.needs_kernel(tried)?;
-        let dm = Dm::open()?;
-        let vg = seen.vg().uuid;
-        let status = match dm.pool_status(&vg, &pool.uuid)? {
-            Some(status) => Some(status),
-            None => {
-                self.run(seen, tried, &(LvChange::Activate, seen.target(&pool.name)))?;
-                dm.pool_status(&vg, &pool.uuid)?
-            }
-        };
-        let limits = self.lvm.settings().refuse_at;
-        pool_can_take_more(pool, status.as_ref(), limits, tried)
-    }
-}
-
-/// Fill of a pool's metadata, in percent, from which the kernel may have stopped for lack of room.
-const EXHAUSTED: u8 = 74;
-
-/// Whether a pool in that state can take a new volume.
-fn pool_can_take_more(
-    pool: &Lv,
-    status: Option<&ThinPoolStatus>,
-    limits: crate::FillLimit,
-    tried: &str,
-) -> Result<(), Error> {
-    let name = &pool.name;
-    let broken = |answer: String| {
-        Err(Error::new(Kind::Inconsistent, tried)
-            .with_answer(answer)
-            .with_advice("deactivate the pool and repair it"))
-    };
-    let full = |space, what: &str, fill: crate::dm::Fill| {
-        Err(Error::new(Kind::NoSpace(space), tried)
-            .with_answer(format!("the {what} of thin pool {name} are {:.1} percent full", fill.percent()))
-            .with_advice("extend the pool, or remove something from it"))
-    };
-    let used = match status {
-        Some(ThinPoolStatus::Working(used)) => used,
-        Some(_) => return broken(format!("thin pool {name} has failed")),
-        None => return broken(format!("thin pool {name} is not active")),
-    };
-    let committed = pool.as_thin_pool().map_or(0, |pool| pool.transaction_id);
-    if used.transaction_id != committed {
-        return broken(format!(
-            "thin pool {name} needs repair: its transaction id is {} in the kernel and {committed} in the group's \
-             metadata",
-            used.transaction_id
-        ));
-    }
-    // The kernel keeps a tenth of the metadata, 4 MiB at most, in reserve, and takes no change once it has to touch that. Nothing
-    // is damaged then: with more room it goes on.
-    let exhausted = used.mode == PoolMode::ReadOnly && !used.needs_check && used.metadata.reaches(EXHAUSTED);
-    if exhausted {
-        return full(Space::Metadata, "metadata", used.metadata);
-    }
-    if used.needs_check || used.mode == PoolMode::ReadOnly {
-        return broken(format!("thin pool {name} is read-only and its metadata need a check"));
-    }
-    if used.mode == PoolMode::OutOfDataSpace || used.data.reaches(limits.data) {
-        return full(Space::Data, "data", used.data);
-    }
-    if used.metadata.reaches(limits.metadata) {
-        return full(Space::Metadata, "metadata", used.metadata);
-    }
-    Ok(())
 }
 
 impl Seen {

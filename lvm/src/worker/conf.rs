@@ -79,6 +79,8 @@ pub struct Conf {
 
 /// Memory for reading and writing metadata, in KiB: the text of 16 MiB areas fits twice.
 const IO_MEMORY_KIB: u32 = 65_536;
+/// Options of `thin_check` and `cache_check`, which activation runs.
+const CHECK: &str = r#"[ "-q", "--clear-needs-check-flag" ]"#;
 
 impl Conf {
     /// The settings for these devices, with locks and directories of a usual host and backups under
@@ -132,6 +134,10 @@ impl Conf {
             ("use_lvmpolld", number(0)),
             ("notify_dbus", number(0)),
             ("io_memory_size", number(IO_MEMORY_KIB)),
+            // What a check finds in order is used again. By default some distributions leave the kernel's mark that a check is
+            // due, which outlives even a repair: such a pool would never take a write again.
+            ("thin_check_options", CHECK.to_owned()),
+            ("cache_check_options", CHECK.to_owned()),
         ];
         if let Some(file) = &self.host.system_id_file {
             settings.push(("system_id_file", quoted(path_text(file)?)));

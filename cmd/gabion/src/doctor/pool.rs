@@ -110,7 +110,7 @@ fn fill(code: &'static str, what: &str, fill: Fill, vg: &Vg, lv: &Lv, subject: &
             .step("or give space back: fstrim on the mounted filesystems, or delete snapshots")
     } else {
         finding
-            .meaning("When they are full, the pool takes no writes at once and must be repaired.")
+            .meaning("When they are full, writes to new places fail at once, until they have grown.")
             .step(format!("gabion pool grow {}/{} --metadata-by SIZE", vg.name, lv.name))
     })
 }
