@@ -8,7 +8,7 @@
 use std::fs;
 use std::time::Instant;
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 use devices::Bytes;
 use lvm::ops::{CREATING, Group, NewGroup, NewPool, NewThin, NewThinSnapshot, NewVolume, OnRemove, PART};
 use lvm::ops::{PoolSize, SizeRange};
@@ -277,12 +277,12 @@ fn look(recording: &Recording, extent: Extent, seed: u64) -> Result<Seen> {
     let every = all.div_ceil(extent.started.max(1)).max(1);
     let mut seen = Seen::default();
     while let Some(point) = replay.next_point()? {
-        let told = |what: &str| format!("{what} of {all}: {point:?}, after {:?}", replay.marks().last());
-        audit(replay.images(), replay.marks()).with_context(|| told("point"))?;
+        let told = |what: &str| format!("{what} {}", replay.tell(point));
+        audit(replay.images(), replay.marks()).with_context(|| told("audit at"))?;
         seen.points += 1;
         if point.number % every == every / 2 {
-            thin_check(replay.images(), replay.marks()).with_context(|| told("thin_check at point"))?;
-            start(replay.images(), replay.marks()).with_context(|| told("started at point"))?;
+            thin_check(replay.images(), replay.marks()).with_context(|| told("thin_check at"))?;
+            start(replay.images(), replay.marks()).with_context(|| told("started at"))?;
             seen.started += 1;
         }
         seen.losses += lose(&mut replay, point, extent, seed)?;
@@ -292,21 +292,10 @@ fn look(recording: &Recording, extent: Extent, seed: u64) -> Result<Seen> {
 }
 
 fn lose(replay: &mut Replay, point: Point, extent: Extent, seed: u64) -> Result<usize> {
-    if !point.durability.is_flush() || replay.open_writes() == 0 {
-        return Ok(0);
-    }
-    let marks = replay.marks().to_vec();
-    for choice in 0..extent.losses {
-        let seed = seed ^ ((point.number as u64) << 8) ^ choice;
-        replay
-            .with_losses(seed, is_beyond_metadata, |images| audit(images, &marks))
-            .with_context(|| format!("losses {seed} at {point:?}, after {:?}", marks.last()))?;
-    }
-    Ok(usize::try_from(extent.losses)?)
+    Ok(replay.with_choices(point, extent.losses, seed, is_beyond_metadata, audit)?.len())
 }
 
-/// Leaves out one flush before an acknowledgement after the other, until the audit fails: with none of them missed it could
-/// not tell a flush from nothing. Tells how many it took.
+/// Leaves out one flush before an acknowledgement after the other, until the audit fails. Tells how many it took.
 fn control(recording: &Recording, extent: Extent, seed: u64) -> Result<usize> {
     let entries = recording.log()?.entries;
     let is_before = |index: usize| {
@@ -314,28 +303,24 @@ fn control(recording: &Recording, extent: Extent, seed: u64) -> Result<usize> {
         matches!(next, Some(Action::Mark(text)) if text.starts_with("ack:"))
     };
     let is_flush = |index: &usize| entries[*index].durability.is_flush() && is_before(*index);
-    let flushes: Vec<usize> = (0..entries.len()).filter(is_flush).collect();
-    for (number, flush) in flushes.iter().enumerate() {
+    recording.left_out((0..entries.len()).filter(is_flush), Stops::EachWrite, |replay, flush| {
         let next = entries[flush + 1..].iter().position(|entry| entry.durability.is_flush());
         let end = next.map_or(entries.len(), |next| flush + 1 + next);
-        let log = recording.log()?.without_flush(*flush)?;
-        let mut replay = Replay::of(log, &recording.slices, Stops::EachWrite)?;
         while let Some(point) = replay.next_point()? {
-            if point.entry < *flush {
+            if point.entry < flush {
                 continue;
             }
-            if audit(replay.images(), replay.marks()).is_err()
-                || lose(&mut replay, point, extent, seed).is_err()
-            {
-                return Ok(number + 1);
+            let audited = audit(replay.images(), replay.marks());
+            if audited.is_err() || lose(replay, point, extent, seed).is_err() {
+                return Ok(true);
             }
             // The next flush makes up for the one that was left out.
             if point.entry > end {
                 break;
             }
         }
-    }
-    bail!("none of {} flushes before an acknowledgement was missed", flushes.len())
+        Ok(false)
+    })
 }
 
 fn cuts(extent: Extent) -> Result<()> {
@@ -368,25 +353,14 @@ mod smoke {
     }
 }
 
-/// Ten lives of their own, thousands of points and a hundred starts in all. Each runs alone, and all together are the full
-/// run: what is interrupted goes on with the next one.
+/// Ten lives, thousands of points and a hundred starts in all.
 mod minutes_20 {
     use super::*;
 
     const TENTH: Extent = Extent { syncs: 20, rounds: 2, started: 10, losses: 2 };
 
-    macro_rules! lives {
-        ($($name:ident)+) => {
-            $(
-                #[test]
-                fn $name() -> Result<()> {
-                    cuts(TENTH)
-                }
-            )+
-        };
-    }
-
-    lives! {
+    rig::lives! {
+        cuts(TENTH);
         a_group_survives_a_cut_at_each_point_of_life_01
         a_group_survives_a_cut_at_each_point_of_life_02
         a_group_survives_a_cut_at_each_point_of_life_03

@@ -102,25 +102,59 @@ fn is_ready(marks: &[String]) -> bool {
     marks.iter().any(|mark| mark == READY)
 }
 
-/// What the images hold, read as the kernel would read it; true if anything is on the cache alone.
-fn audit(images: &Images, marks: &[String]) -> Result<bool> {
+/// What an audit found beside what was acknowledged.
+#[derive(Clone, Copy, Debug, Default)]
+struct Audited {
+    /// Something is on the cache alone.
+    dirty: bool,
+    /// A key points to what is something else by now, and counts for nothing.
+    stale: bool,
+}
+
+/// What the images hold, read as the kernel would read it.
+fn audit(images: &Images, marks: &[String]) -> Result<Audited> {
     if !is_ready(marks) {
-        return Ok(false);
+        return Ok(Audited::default());
     }
     let set = OfflineBcache::read(images, CACHE, BACKING)?;
     let found = set.read_data(Bytes::new((BLOCKS * BLOCK) as u64))?;
-    Acknowledged::of(marks)?.check(AREA, &found)?;
-    Ok(set.dirty_keys > 0)
+    let acknowledged = Acknowledged::of(marks)?;
+    for (block, found) in found.chunks(BLOCK).enumerate() {
+        if let Err(lost) = acknowledged.check_block(AREA, block, found) {
+            let length = BLOCK as u64;
+            return Err(lost.context(set.explain(Bytes::new(block as u64 * length), Bytes::new(length))?));
+        }
+    }
+    Ok(Audited { dirty: set.dirty_keys > 0, stale: set.stale_keys > 0 })
+}
+
+/// The same, and if that fails, what the kernel says to it.
+fn audit_beside_the_kernel(images: &Images, marks: &[String]) -> Result<Audited> {
+    let by_the_kernel = || Acknowledged::of(marks)?.check(AREA, &read_by_the_kernel(images)?);
+    audit(images, marks).map_err(|lost| match by_the_kernel() {
+        Ok(()) => lost.context("the kernel finds everything"),
+        Err(too) => lost.context(format!("the kernel: {too:#}")),
+    })
 }
 
 /// Has the kernel start copies, and reads everything.
-fn start(images: &Images, marks: &[String]) -> Result<()> {
+fn read_by_the_kernel(images: &Images) -> Result<Vec<u8>> {
     let disks: Vec<Disk> = images.disks()?;
     let paths: Vec<PathBuf> = disks.iter().map(|disk| disk.path().to_owned()).collect();
     let (backing, device) = started(&paths)?;
-    let checked = read_blocks(&device, BLOCKS).and_then(|found| Acknowledged::of(marks)?.check(AREA, &found));
+    let found = read_blocks(&device, BLOCKS);
     stop(&backing)?;
-    checked
+    found
+}
+
+/// What the kernel reads is what was acknowledged, and what we read without it.
+fn start(images: &Images, marks: &[String]) -> Result<()> {
+    let found = read_by_the_kernel(images)?;
+    Acknowledged::of(marks)?.check(AREA, &found)?;
+    let ours = OfflineBcache::read(images, CACHE, BACKING)?.read_data(Bytes::new(found.len() as u64))?;
+    let differ = found.chunks(BLOCK).zip(ours.chunks(BLOCK)).position(|(kernel, ours)| kernel != ours);
+    ensure!(differ.is_none(), "the kernel reads another block {differ:?} than we do");
+    Ok(())
 }
 
 /// Without its cache the device does not come up, and says that it is dirty; it is neither forced nor written to.
@@ -148,6 +182,7 @@ fn is_on_cache(entry: &Entry) -> bool {
 struct Seen {
     points: usize,
     dirty: usize,
+    stale: usize,
     losses: usize,
     started: usize,
     refused: usize,
@@ -163,13 +198,13 @@ struct Seen {
 /// one, which the journal has given up by then. Until the next journal entry a power cut loses that block. The recorder can
 /// seem to show the same at a journal entry: with two flushes on their way, what the first one took along is logged with it,
 /// although the second one, which ends first, had to flush it as well.
-fn audit_point(replay: &mut Replay, marks: &[String], told: &str) -> Result<Option<bool>> {
+fn audit_point(replay: &mut Replay, marks: &[String], told: &str) -> Result<Option<Audited>> {
     match audit(replay.images(), marks) {
-        Ok(dirty) => Ok(Some(dirty)),
+        Ok(audited) => Ok(Some(audited)),
         Err(lost) => {
-            let again = replay.with_unflushed(is_on_cache, |images| audit(images, marks));
+            let again = replay.with_unflushed(is_on_cache, |images| audit_beside_the_kernel(images, marks));
             again.context("although the cache device keeps all").with_context(|| told.to_owned())?;
-            println!("only in a volatile cache: {told}: {lost}");
+            println!("FIGURES: only in a volatile cache: {told}: {}", lost.root_cause());
             Ok(None)
         }
     }
@@ -185,37 +220,30 @@ fn look(recording: &Recording, extent: Extent, seed: u64) -> Result<Seen> {
         if !is_ready(&marks) {
             continue;
         }
-        let told = |what: &str| format!("{what} of {all}: {point:?}, after {:?}", marks.last());
+        let told = replay.tell(point);
         seen.points += 1;
-        let Some(dirty) = audit_point(&mut replay, &marks, &told("point"))? else {
+        let Some(Audited { dirty, stale }) = audit_point(&mut replay, &marks, &told)? else {
             seen.volatile.push(point.entry);
             continue;
         };
         seen.dirty += usize::from(dirty);
+        seen.stale += usize::from(stale);
         if seen.points % every == every / 2 {
-            start(replay.images(), &marks).with_context(|| told("started at point"))?;
+            start(replay.images(), &marks).with_context(|| format!("started at {told}"))?;
             seen.started += 1;
             if dirty && seen.refused < 5 {
-                refused_without_cache(replay.images()).with_context(|| told("without cache at point"))?;
+                refused_without_cache(replay.images()).with_context(|| format!("without cache at {told}"))?;
                 seen.refused += 1;
             }
         }
-        let losses = if point.durability.is_flush() && replay.open_writes() > 0 { extent.losses } else { 0 };
-        for choice in 0..losses {
-            let seed = seed ^ ((point.number as u64) << 8) ^ choice;
-            let lost = |entry: &Entry| !is_on_cache(entry);
-            replay
-                .with_losses(seed, lost, |images| audit(images, &marks))
-                .with_context(|| told(&format!("losses {seed} at point")))?;
-            seen.losses += 1;
-        }
+        let lost = |entry: &Entry| !is_on_cache(entry);
+        seen.losses += replay.with_choices(point, extent.losses, seed, lost, audit)?.len();
     }
     ensure!(seen.dirty > 0, "nothing was ever dirty: {seen:?}");
     Ok(seen)
 }
 
-/// Leaves out one flush in the midst of the writing after the other, until the audit misses it: with none of them missed it
-/// could not tell a flush from nothing. Tells how many it took. What is lost with all flushes proves nothing, so flushes near
+/// Leaves out one flush in the midst of the writing after the other, until the audit misses it. Tells how many it took. What is lost with all flushes proves nothing, so flushes near
 /// such a point are passed over.
 fn control(recording: &Recording, seen: &Seen, extent: Extent) -> Result<usize> {
     const NEAR: usize = 64;
@@ -226,17 +254,17 @@ fn control(recording: &Recording, seen: &Seen, extent: Extent) -> Result<usize> 
     let flushes: Vec<usize> = (ready..entries.len())
         .filter(|index| entries[*index].durability.is_flush() && is_apart(index))
         .collect();
-    for (number, flush) in flushes.iter().skip(flushes.len() / 2).take(extent.controls).enumerate() {
-        let log = recording.log()?.without_flush(*flush)?;
-        let mut replay = Replay::of(log, &recording.slices, Stops::Durable)?;
+    let chosen = flushes.iter().skip(flushes.len() / 2).take(extent.controls).copied();
+    recording.left_out(chosen, Stops::Durable, |replay, flush| {
         while let Some(point) = replay.next_point()? {
             // The next flush makes up for the one that was left out.
-            if point.entry.abs_diff(*flush) < NEAR / 2 && audit(replay.images(), replay.marks()).is_err() {
-                return Ok(number + 1);
+            let is_near = point.entry.abs_diff(flush) < NEAR / 2;
+            if is_near && audit(replay.images(), replay.marks()).is_err() {
+                return Ok(true);
             }
         }
-    }
-    bail!("none of the flushes that were left out was missed")
+        Ok(false)
+    })
 }
 
 fn cuts(extent: Extent) -> Result<()> {
@@ -249,9 +277,9 @@ fn cuts(extent: Extent) -> Result<()> {
     let recorded = begun.elapsed().as_secs_f64();
     let seen = look(&recording, extent, seed)?;
     let left_out = control(&recording, &seen, extent)?;
-    let Seen { points, dirty, losses, started, refused, volatile } = seen;
+    let Seen { points, dirty, stale, losses, started, refused, volatile } = seen;
     println!(
-        "FIGURES: {points} points audited ({dirty} dirty), {losses} with lost writes, {started} started, {refused} \
+        "FIGURES: {points} points audited ({dirty} dirty, {stale} with keys out of date), {losses} with lost writes, {started} started, {refused} \
          refused without their cache, nothing lost; in a volatile cache of the cache device something at {} points; left \
          out {left_out} flushes until one was missed; {recorded:.0} s to record, {:.0} s in all",
         volatile.len(),
@@ -270,25 +298,14 @@ mod minutes_5 {
     }
 }
 
-/// Eight lives of their own, 5,000 points and a hundred starts in all. Each runs alone, and all together are the full run:
-/// what is interrupted goes on with the next one.
+/// Eight lives, 5,000 points and a hundred starts in all.
 mod minutes_20 {
     use super::*;
 
     const EIGHTH: Extent = Extent { syncs: 230, started: 13, losses: 1, controls: 12 };
 
-    macro_rules! lives {
-        ($($name:ident)+) => {
-            $(
-                #[test]
-                fn $name() -> Result<()> {
-                    cuts(EIGHTH)
-                }
-            )+
-        };
-    }
-
-    lives! {
+    rig::lives! {
+        cuts(EIGHTH);
         a_cached_device_survives_a_cut_at_each_flush_of_life_1
         a_cached_device_survives_a_cut_at_each_flush_of_life_2
         a_cached_device_survives_a_cut_at_each_flush_of_life_3

@@ -205,35 +205,25 @@ fn verify(path: &Path) -> Result<()> {
 fn look(recorded: &Recorded, replay: &mut Replay, losses: u64, seed: u64) -> Result<Seen> {
     let mut seen = Seen::default();
     while let Some(point) = replay.next_point()? {
-        let marks = replay.marks().to_vec();
-        let told = |what: &str| format!("{what} {point:?}, after {:?}", marks.last());
-        seen.damaged += recorded.audit(replay.images(), &marks).with_context(|| told("point"))?.damaged;
+        let audited = recorded.audit(replay.images(), replay.marks());
+        seen.damaged += audited.with_context(|| replay.tell(point))?.damaged;
         seen.points += 1;
-        let losses = if point.durability.is_flush() && replay.open_writes() > 0 { losses } else { 0 };
-        for choice in 0..losses {
-            let seed = seed ^ ((point.number as u64) << 8) ^ choice;
-            let audited = replay.with_losses(seed, |_| true, |images| recorded.audit(images, &marks));
-            seen.damaged += audited.with_context(|| told(&format!("losses {seed} at")))?.damaged;
-            seen.losses += 1;
-        }
+        let audit = |images: &Images, marks: &[String]| recorded.audit(images, marks);
+        let chosen = replay.with_choices(point, losses, seed, |_| true, audit)?;
+        seen.losses += chosen.len();
+        seen.damaged += chosen.iter().map(|seen| seen.damaged).sum::<usize>();
     }
     Ok(seen)
 }
 
-/// Leaves out one flush within a change after the other, until the audit fails.
+/// Leaves out one flush within a change after the other, until the audit fails. Tells how many it took.
 fn control(recorded: &Recorded, losses: u64, seed: u64) -> Result<usize> {
     let entries = recorded.recording.log()?.entries;
     let ours = |entry: &Entry| matches!(&entry.action, Action::Mark(text) if text.starts_with("begin:1"));
     let begin = entries.iter().position(ours).context("no change")?;
     let flushes = (begin..entries.len()).filter(|index| entries[*index].durability.is_flush());
-    for (number, flush) in flushes.enumerate() {
-        let log = recorded.recording.log()?.without_flush(flush)?;
-        let mut replay = Replay::of(log, &recorded.recording.slices, Stops::EachWrite)?;
-        if look(recorded, &mut replay, losses, seed).is_err() {
-            return Ok(number + 1);
-        }
-    }
-    bail!("no flush was missed")
+    let is_missed = |replay: &mut Replay, _| Ok(look(recorded, replay, losses, seed).is_err());
+    recorded.recording.left_out(flushes, Stops::EachWrite, is_missed)
 }
 
 fn cuts(changes: usize, losses: u64) -> Result<()> {

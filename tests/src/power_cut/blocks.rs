@@ -164,9 +164,17 @@ impl Acknowledged {
     ///
     /// If a sector is lost, outdated, misplaced or damaged, or cannot be read.
     pub fn check(&self, area: u64, bytes: &[u8]) -> Result<()> {
-        for (number, found) in bytes.chunks(SECTOR).enumerate() {
-            let (block, sector) = (number / (BLOCK / SECTOR), number % (BLOCK / SECTOR));
-            let acknowledged = self.generation(area, block);
+        bytes.chunks(BLOCK).enumerate().try_for_each(|(block, found)| self.check_block(area, block, found))
+    }
+
+    /// The same for one block.
+    ///
+    /// # Errors
+    ///
+    /// As [`Acknowledged::check`].
+    pub fn check_block(&self, area: u64, block: usize, bytes: &[u8]) -> Result<()> {
+        let acknowledged = self.generation(area, block);
+        for (sector, found) in bytes.chunks(SECTOR).enumerate() {
             let place = || format!("area {area}, block {block}, sector {sector}");
             let found = generation(found, area, block, sector).with_context(place)?;
             ensure!(

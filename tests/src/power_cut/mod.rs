@@ -23,6 +23,7 @@
 
 mod blocks;
 mod cached;
+mod frame;
 mod group;
 mod images;
 mod log;
