@@ -1,7 +1,7 @@
 //! What happens to devices.
 
 use crate::Bytes;
-use crate::discovery::Disk;
+use crate::discovery::{Disk, Identity};
 
 /// What happened to a device. Each carries the device as it is now; a removed one as it was last.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -121,6 +121,21 @@ fn is_still(before: &Disk, after: &Disk) -> bool {
         && same(&before.identity.serial, &after.identity.serial)
 }
 
+/// Lets a device keep what it said of itself. One that goes loses that in sysfs before it is gone itself, and the event that
+/// it went must still tell which one it was.
+pub(super) fn remember(before: &Disk, after: &mut Disk) {
+    if before.number != after.number || before.sequence.is_none() || before.sequence != after.sequence {
+        return;
+    }
+    let facts = |identity: &Identity| {
+        [&identity.wwn, &identity.serial, &identity.model, &identity.vendor].map(Option::is_some)
+    };
+    let (had, has) = (facts(&before.identity), facts(&after.identity));
+    if had.iter().zip(has).any(|(had, has)| *had && !has) {
+        after.identity = before.identity.clone();
+    }
+}
+
 /// A loop device gets a new count with each file, and a drive with each medium, but the device stays.
 fn is_reattached(before: &Disk, after: &Disk) -> bool {
     use crate::discovery::DiskType;
@@ -149,4 +164,33 @@ fn differences(before: &Disk, after: &Disk) -> Vec<Attribute> {
         (Attribute::Partitions, before.partitions != after.partitions),
     ];
     attributes.into_iter().filter(|(_, differs)| *differs).map(|(attribute, _)| attribute).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::discovery::made_up::MadeUp;
+
+    #[test]
+    fn a_disk_that_loses_its_names_on_its_way_out_is_told_with_them() {
+        let mut made_up = MadeUp::new();
+        made_up.device("sda", &[("diskseq", "7\n"), ("serial", "S1\n"), ("device/model", "M1\n")]);
+        let known = made_up.discovery().disk("sda").unwrap();
+        assert_eq!(known.identity.serial.as_deref(), Some("S1"));
+        let mut going = known.clone();
+        going.identity.serial = None;
+        remember(&known, &mut going);
+        assert_eq!(Event::between(Some(&known), Some(&going)), []);
+        // A number that is used again is another disk's.
+        let mut other = known.clone();
+        (other.sequence, other.identity) = (Some(8), Identity::default());
+        remember(&known, &mut other);
+        assert_eq!(other.identity, Identity::default());
+        // What comes late is no loss.
+        let mut early = known.clone();
+        early.identity.serial = None;
+        let mut late = known.clone();
+        remember(&early, &mut late);
+        assert_eq!(late.identity, known.identity);
+    }
 }

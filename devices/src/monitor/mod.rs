@@ -172,8 +172,12 @@ impl Monitor {
 
     /// Looks at one device, and gives the names of those below it.
     fn update(&mut self, name: &str) -> Vec<String> {
-        let after = self.discovery.disk(name);
-        self.ready.extend(Event::between(self.known.get(name), after.as_ref()));
+        let mut after = self.discovery.disk(name);
+        let before = self.known.get(name);
+        if let (Some(before), Some(after)) = (before, &mut after) {
+            event::remember(before, after);
+        }
+        self.ready.extend(Event::between(before, after.as_ref()));
         match after {
             Some(disk) => {
                 let below = disk.below.clone();
