@@ -2,7 +2,7 @@
 
 use super::{State, state};
 
-pub(crate) const ALL: [State; 14] = [
+pub(crate) const ALL: [State; 17] = [
     state("ext4", "mkfs.ext4 -qF $D; echo $D", "no", &["signature"], ""),
     state("xfs", "mkfs.xfs -qf $D; echo $D", "no", &["signature"], ""),
     state("btrfs", "mkfs.btrfs -qf $D; echo $D", "no", &["signature"], ""),
@@ -71,5 +71,27 @@ pub(crate) const ALL: [State; 14] = [
         &["mapped", "no-answer"],
         "export DM_DISABLE_UDEV=1; dmsetup load slow --table \"0 $(blockdev --getsz $D) linear $D 0\"
          dmsetup suspend slow; dmsetup resume slow; dmsetup remove --retry slow; udevadm control --start-exec-queue",
+    ),
+    state(
+        "its end cannot be read",
+        "n=$(($(blockdev --getsz $D) - 8))
+         printf '0 %s linear %s 0\n%s 8 error\n' $n $D $n | dmsetup create cut; echo /dev/mapper/cut",
+        "no",
+        &["mapped", "unreadable"],
+        "dmsetup remove --retry cut",
+    ),
+    state(
+        "a disk that fails for a minute at a time",
+        "dmsetup create ill --table \"0 $(blockdev --getsz $D) flakey $D 0 0 60\"; echo /dev/mapper/ill",
+        "no",
+        &["mapped", "unreadable"],
+        "dmsetup remove --retry ill",
+    ),
+    state(
+        "a PV of a group without an active volume",
+        "vgcreate -q g $D >&2; echo $D",
+        "no",
+        &["lvm-pv"],
+        "vgremove -qy g",
     ),
 ];

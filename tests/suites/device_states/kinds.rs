@@ -2,7 +2,7 @@
 
 use super::{State, state};
 
-pub(crate) const ALL: [State; 15] = [
+pub(crate) const ALL: [State; 18] = [
     state("a blank virtio disk", "echo $D", "yes", &[], ""),
     state("a blank SCSI disk", "echo $S", "yes", &[], ""),
     state("a blank NVMe disk", "echo $N", "yes", &[], ""),
@@ -89,5 +89,26 @@ pub(crate) const ALL: [State; 15] = [
         "no",
         &["no-medium"],
         "",
+    ),
+    state(
+        "the kernel's device for measurements",
+        "modprobe null_blk nr_devices=1 gb=2; echo /dev/nullb0",
+        "no",
+        &["no-disk"],
+        "rmmod null_blk",
+    ),
+    state(
+        "raw flash",
+        "modprobe mtdram total_size=8192; modprobe mtdblock; echo /dev/mtdblock0",
+        "no",
+        &["no-disk", "too-small"],
+        "modprobe -r mtdblock mtdram",
+    ),
+    state(
+        "a small file as a disk",
+        "truncate -s 512M $T/a; losetup -f --show $T/a",
+        "no",
+        &["loop", "too-small"],
+        "losetup -d $(losetup -nO NAME -j $T/a)",
     ),
 ];
