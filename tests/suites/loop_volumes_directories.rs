@@ -67,6 +67,7 @@ fn a_directory_keeps_what_is_written_until_it_is_deleted() -> Result<()> {
     let mut pod = new("pod", 4);
     pod.lifecycle = Lifecycle::Ephemeral;
     ensure!(lab.node.node().create(&pod)?.lifecycle == Lifecycle::Ephemeral);
+    ensure!(lab.node.node().max_volumes()?.is_none());
     let there = lab.node.publish(&id("db"), Mode::Filesystem)?;
     write(&there.join("file"), "kept", FILE)?;
     // A pod may be given a directory of the volume alone.

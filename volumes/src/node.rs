@@ -126,6 +126,32 @@ impl Node {
         }
     }
 
+    /// How many volumes this node can have in all, the present ones included: so many entries its partition tables have,
+    /// and so much text the metadata of its groups hold. `None` where a class has no such limit, or cannot be asked now.
+    ///
+    /// # Errors
+    ///
+    /// When a pool cannot be read.
+    pub fn max_volumes(&self) -> Result<Option<u64>, Error> {
+        let pools = self.pools();
+        let mut most = None;
+        for place in pools.places.values() {
+            let backend = match place {
+                Place::Ready(backend) => backend,
+                Place::Absent => continue,
+                Place::Down(_) => return Ok(None),
+            };
+            let mut of_class = backend.volumes()?.len() as u64;
+            // Classes in one group share its room, which is counted with the class that has the disks.
+            if backend.class().spec.devices.shared_with.is_none() {
+                let Some(more) = backend.more_volumes()? else { return Ok(None) };
+                of_class = of_class.saturating_add(more);
+            }
+            most = Some(most.unwrap_or(0_u64).saturating_add(of_class));
+        }
+        Ok(most)
+    }
+
     /// Every volume that is complete, by id.
     ///
     /// # Errors

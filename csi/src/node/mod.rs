@@ -224,9 +224,11 @@ impl Node for NodeService {
         &self,
         _: Request<NodeGetInfoRequest>,
     ) -> Result<Response<NodeGetInfoResponse>, Status> {
+        // Zero leaves it to the caller, which is right where it cannot be told now: the call itself must not fail for that.
+        let most = self.local.run(volumes::Node::max_volumes).await.ok().flatten().unwrap_or(0);
         Ok(Response::new(NodeGetInfoResponse {
             node_id: self.place.node().to_owned(),
-            max_volumes_per_node: 0,
+            max_volumes_per_node: i64::try_from(most).unwrap_or(0),
             accessible_topology: Some(self.place.topology()),
         }))
     }

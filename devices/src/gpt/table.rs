@@ -164,6 +164,12 @@ impl Table {
         self.geometry.bytes(self.gaps().iter().map(|gap| gap.length()).sum())
     }
 
+    /// How many more partitions have an entry in the table.
+    #[must_use]
+    pub fn free_entries(&self) -> usize {
+        self.slots() - self.entries().count()
+    }
+
     /// The largest size to which a partition can grow where it is; `None` if there is none of that number.
     #[must_use]
     pub fn largest_growth(&self, number: PartitionNumber) -> Option<Bytes> {

@@ -116,6 +116,10 @@ impl<T: LvBackend> Backend for T {
         self.pool().mark_content(&self.pool().name_of(&volume.id, tried)?, content, &[])
     }
 
+    fn more_volumes(&self) -> Result<Option<u64>, Error> {
+        Ok(self.pool().look()?.vg().metadata_room().map(|room| room.more_volumes()))
+    }
+
     fn capacity(&self) -> Result<Capacity, Error> {
         LvBackend::capacity(self)
     }

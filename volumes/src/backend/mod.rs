@@ -145,6 +145,11 @@ pub(crate) trait Backend: fmt::Debug + Send + Sync {
         Ok(None)
     }
 
+    /// How many more volumes there can be whatever their size; `None` where nothing limits them.
+    fn more_volumes(&self) -> Result<Option<u64>, Error> {
+        Ok(None)
+    }
+
     /// Room for more.
     fn capacity(&self) -> Result<Capacity, Error>;
 

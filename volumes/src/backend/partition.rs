@@ -310,6 +310,18 @@ impl Backend for Partitions {
         Ok(())
     }
 
+    fn more_volumes(&self) -> Result<Option<u64>, Error> {
+        let mut more = 0;
+        for disk in &self.disks {
+            let table = self.table(disk)?;
+            more += match self.sharing {
+                Sharing::Shared => table.free_entries(),
+                Sharing::Exclusive => usize::from(table.partitions().is_empty()),
+            };
+        }
+        Ok(u64::try_from(more).ok())
+    }
+
     fn capacity(&self) -> Result<Capacity, Error> {
         let (total, available, largest) = self.room()?;
         Ok(Capacity { total, available, largest, minimum: ALIGNMENT })
