@@ -21,6 +21,7 @@ pub mod node;
 pub mod oracle;
 pub mod power_cut;
 pub mod projects;
+pub mod room;
 pub mod sandbox;
 pub mod sweep;
 pub mod tool;

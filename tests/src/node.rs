@@ -36,8 +36,17 @@ impl NodeLab {
     ///
     /// If a disk cannot be made, the classes are not valid, or one of them cannot be used.
     pub fn new(disks: usize, size: Bytes, classes: &str) -> Result<Self> {
+        Self::of_sizes(&vec![size; disks], classes)
+    }
+
+    /// The same on disks of these sizes.
+    ///
+    /// # Errors
+    ///
+    /// As [`NodeLab::new`].
+    pub fn of_sizes(sizes: &[Bytes], classes: &str) -> Result<Self> {
         let disks: Vec<Disk> =
-            (0..disks).map(|_| Disk::partitioned(size, Bytes::new(512))).collect::<Result<_>>()?;
+            sizes.iter().map(|size| Disk::partitioned(*size, Bytes::new(512))).collect::<Result<_>>()?;
         let dir = tempfile::Builder::new().prefix("gabion-node-").tempdir()?;
         let mut text = classes.replace("DIR", &dir.path().display().to_string());
         for (at, disk) in disks.iter().enumerate() {
@@ -66,15 +75,7 @@ impl NodeLab {
     /// If there is no worker's binary.
     pub fn settings(&self) -> Result<Settings> {
         let paths = self.disks.iter().map(|disk| disk.path().to_owned()).collect();
-        let mut settings = Settings::new("the-lab".parse()?, self.classes.clone())
-            .scope(DeviceScope::Only(paths))
-            .below(self.dir.path())
-            .worker(worker_binary()?);
-        settings.minimum_disk = Bytes::mib(64);
-        let locking_dir = self.dir.path().join("lvm-lock");
-        fs::create_dir_all(&locking_dir)?;
-        settings.lvm_host = Some(HostSettings { locking_dir, ..HostSettings::default() });
-        Ok(settings)
+        settings_on(self.dir.path(), paths, self.classes.clone())
     }
 
     /// Opens the node again, as after its process ended: all its knowledge comes from the disks.
@@ -194,6 +195,23 @@ impl Drop for NodeLab {
             eprintln!("shut down: {error:#}");
         }
     }
+}
+
+/// What a node of a test is opened with: these devices, and directories below that one.
+///
+/// # Errors
+///
+/// If there is no worker's binary.
+pub fn settings_on(dir: &Path, devices: Vec<PathBuf>, classes: Vec<DeviceClass>) -> Result<Settings> {
+    let mut settings = Settings::new("the-lab".parse()?, classes)
+        .scope(DeviceScope::Only(devices))
+        .below(dir)
+        .worker(worker_binary()?);
+    settings.minimum_disk = Bytes::mib(64);
+    let locking_dir = dir.join("lvm-lock");
+    fs::create_dir_all(&locking_dir)?;
+    settings.lvm_host = Some(HostSettings { locking_dir, ..HostSettings::default() });
+    Ok(settings)
 }
 
 /// Content that follows from its name, and is never the same for two names.

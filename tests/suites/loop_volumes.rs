@@ -42,3 +42,12 @@ fn an_exclusive_disk_takes_one_partition_and_the_promised_size_can_be_had() -> R
     assert_eq!(lab.node().capacity(None)?, capacity);
     Ok(())
 }
+
+#[test]
+fn what_a_class_of_partitions_promises_can_be_had_and_no_more() -> Result<()> {
+    if skip_unless_loop() {
+        return Ok(());
+    }
+    rig::room::layouts("{partition: {}}", 70, 12, 5)?;
+    rig::room::layouts("{partition: {exclusive: true}}", 70, 4, 3)
+}

@@ -11,8 +11,10 @@ use devices::{Bytes, Change, DeviceNumber};
 
 use crate::backend::{Backend, Medium};
 use crate::class::DeviceClass;
-use crate::lock::Held;
-use crate::{Content, Error, Kind, Mode, Node, Publish, Sharing, Stage, Volume, VolumeId, places};
+use crate::lock::{Held, Lock};
+use crate::{
+    Content, Error, Kind, Mode, Node, Publish, Repair, Settings, Sharing, Stage, Volume, VolumeId, places,
+};
 
 /// How long a mount may stay busy before unmounting it is given up.
 const UNMOUNT_PATIENCE: Duration = Duration::from_secs(10);
@@ -20,6 +22,8 @@ const UNMOUNT_PATIENCE: Duration = Duration::from_secs(10);
 const TOOL_PATIENCE: Duration = Duration::from_secs(600);
 /// How often mounts that lie on each other are taken off one place.
 const STACKED_MAX: usize = 16;
+/// Where new filesystems are mounted to get the mode of their root, in the directory of run files.
+const NEW: &str = "new";
 
 /// How full a published volume is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -371,6 +375,35 @@ impl Node {
     }
 }
 
+/// Takes down what a process left mounted that was killed while it made a filesystem; what another process makes at this
+/// moment stays.
+pub(crate) fn take_down_new(settings: &Settings) -> Vec<Repair> {
+    let directory = settings.run_dir.join(NEW);
+    // Without the directory nothing was ever made.
+    let Ok(entries) = std::fs::read_dir(&directory) else { return Vec::new() };
+    let mut repairs = Vec::new();
+    for entry in entries.flatten() {
+        let Some(id) = entry.file_name().to_str().and_then(|name| name.parse::<VolumeId>().ok()) else {
+            continue;
+        };
+        let Ok(_lock) = Lock::take(&settings.lock_dir, Held::Volume(&id), "take down a new filesystem")
+        else {
+            continue;
+        };
+        let place = entry.path();
+        let down = Target::below(&directory, &place).and_then(|target| {
+            let _ = mount::unmount(&target, WhenBusy::Refuse, UNMOUNT_PATIENCE)?;
+            target.remove()
+        });
+        let done = match down {
+            Ok(_) => "taken down, left by a process that was killed while it made a filesystem".to_owned(),
+            Err(error) => error.to_string(),
+        };
+        repairs.push(Repair { place: place.display().to_string(), done });
+    }
+    repairs
+}
+
 /// What of a volume is at a path.
 #[derive(Debug)]
 enum Shown {
@@ -433,7 +466,7 @@ impl OnVolume<'_> {
     /// Gives the new root directory its mode, before the filesystem counts as made: what is killed here is made again.
     fn set_root_mode(&self, fs: FsType) -> Result<(), Error> {
         use std::os::unix::fs::PermissionsExt;
-        let directory = self.node.settings().run_dir.join("new");
+        let directory = self.node.settings().run_dir.join(NEW);
         std::fs::create_dir_all(&directory).map_err(|cause| Error::system(self.tried, cause))?;
         let place = directory.join(self.volume.id.as_str());
         let target = Target::below(&directory, &place)?;
@@ -474,5 +507,26 @@ impl Record for OnVolume<'_> {
                 .with_answer(error.to_string())
                 .with_source(error)
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_killed_process_left_is_taken_down_and_what_another_makes_stays() {
+        let dir = tempfile::tempdir().unwrap();
+        let settings = Settings::new("o".parse().unwrap(), Vec::new()).below(dir.path());
+        assert!(take_down_new(&settings).is_empty());
+        let place = |id: &str| settings.run_dir.join(NEW).join(id);
+        for id in ["left", "made"] {
+            std::fs::create_dir_all(place(id)).unwrap();
+        }
+        let made = "made".parse().unwrap();
+        let _lock = Lock::take(&settings.lock_dir, Held::Volume(&made), "t").unwrap();
+        let repairs = take_down_new(&settings);
+        assert_eq!(repairs.len(), 1, "{repairs:?}");
+        assert!(!place("left").exists() && place("made").exists());
     }
 }

@@ -12,12 +12,12 @@ use crate::backend::duplicate::Copies;
 use crate::backend::{Backend, NewVolume, Origin};
 use crate::class::DeviceClass;
 use crate::lock::{Held, Lock};
-use crate::places;
 use crate::pools::{self, Place, Pools};
 use crate::{
     Capacity, ClassName, CreateSnapshot, CreateVolume, Error, Kind, Repairs, Settings, Snapshot, SnapshotId,
     SnapshotState, Source, Volume, VolumeId,
 };
+use crate::{mounts, places};
 
 /// The volumes of this host. Clones are cheap and share everything.
 #[derive(Clone, Debug)]
@@ -47,7 +47,9 @@ impl Node {
         let copies = Copies::default();
         let (pools, repairs) = {
             let _lock = Lock::take(&settings.lock_dir, Held::Pools, "open the pools of this node")?;
-            pools::open(&settings, &copies)?
+            let (pools, mut repairs) = pools::open(&settings, &copies)?;
+            repairs.repairs.extend(mounts::take_down_new(&settings));
+            (pools, repairs)
         };
         Ok((
             Self { inner: Arc::new(Inner { settings, pools: RwLock::new(Arc::new(pools)), copies }) },
@@ -120,7 +122,7 @@ impl Node {
         let tried = format!("tell the capacity of class {}", class.name);
         let pools = self.pools();
         match pools.places.get(&class.name) {
-            Some(Place::Ready(backend)) => backend.capacity(),
+            Some(Place::Ready(backend)) => Ok(with_least(backend.capacity()?, class)),
             Some(Place::Down(why)) => Err(down(tried, class, why)),
             Some(Place::Absent) | None => Ok(Capacity::default()),
         }
@@ -347,6 +349,14 @@ fn down(tried: String, class: &DeviceClass, why: &str) -> Error {
         .with_answer(format!("class {} cannot be used now: {why}", class.name))
 }
 
+/// The room as the class's own filesystem leaves it: a volume that is too small for that is never made.
+fn with_least(room: Capacity, class: &DeviceClass) -> Capacity {
+    let fs = class.spec.volume.fs_type.unwrap_or(FsType::Ext4);
+    let minimum = fs.minimum_size().round_up(room.minimum).unwrap_or(room.minimum).max(room.minimum);
+    let largest = if room.largest < minimum { Bytes::ZERO } else { room.largest };
+    Capacity { largest, minimum, ..room }
+}
+
 /// The range with the least size of its filesystem.
 fn with_minimum(size: SizeRange, fs: Option<FsType>, tried: &str) -> Result<SizeRange, Error> {
     if let Some(limit) = size.limit()
@@ -489,5 +499,33 @@ impl Pools {
         self.find_snapshot_anywhere(id, tried)?.ok_or_else(|| {
             Error::new(Kind::NotFound, tried).with_answer(format!("there is no snapshot {id} on this node"))
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_room_is_promised_that_no_filesystem_fits_into() {
+        let class = |fs: &str| {
+            let text = format!(
+                "{{apiVersion: gabion.dev/v1alpha1, kind: DeviceClass, metadata: {{name: a}}, spec: {{devices: {{paths: \
+                 [/dev/x]}}, volume: {{fsType: {fs}}}}}}}"
+            );
+            DeviceClass::parse_all(&text).unwrap().remove(0)
+        };
+        let room = |largest| Capacity {
+            largest: Bytes::mib(largest),
+            minimum: Bytes::mib(7),
+            ..Capacity::default()
+        };
+        let told = |largest, fs| {
+            let told = with_least(room(largest), &class(fs));
+            (told.largest, told.minimum)
+        };
+        assert_eq!(told(20, "ext4"), (Bytes::ZERO, Bytes::mib(21)));
+        assert_eq!(told(21, "ext4"), (Bytes::mib(21), Bytes::mib(21)));
+        assert_eq!(told(280, "xfs"), (Bytes::ZERO, Bytes::mib(301)));
     }
 }

@@ -1,5 +1,8 @@
 //! Thin volumes: logical volumes that take space of their pool as they are written, and whose snapshots are instant.
 
+use std::thread;
+use std::time::{Duration, Instant};
+
 use devices::Bytes;
 use lvm::dm::{Dm, PoolMode, ThinPoolStatus};
 use lvm::metadata::{Lv, Vg};
@@ -11,6 +14,9 @@ use super::lv_backend::{LvBackend, takes_text};
 use super::{NewVolume, Origin, tags};
 use crate::class::{Ratio, RefuseAt};
 use crate::{Capacity, Error, Kind, Snapshot, SnapshotId, Volume};
+
+/// How long a pool may be out of the kernel: LVM takes it away for a moment, and puts it back below its first volume.
+const AWAY: Duration = Duration::from_secs(10);
 
 /// A thin pool with volumes and snapshots.
 #[derive(Debug)]
@@ -39,22 +45,36 @@ impl Thin {
         (Bytes::new(u64::try_from(whole).unwrap_or(u64::MAX)), Bytes::new(promised))
     }
 
+    /// What the kernel says of the pool.
+    fn status(&self, vg: &Vg, pool: &Lv, tried: &str) -> Result<ThinPoolStatus, Error> {
+        let start = Instant::now();
+        loop {
+            if let Some(status) = Dm::open()?.pool_status(&vg.uuid, &pool.uuid)? {
+                return Ok(status);
+            }
+            if start.elapsed() > AWAY {
+                return Err(Error::new(Kind::Unavailable, tried)
+                    .with_answer(format!("thin pool {} is not active", self.name))
+                    .with_advice("see what deactivated it; the node activates it when it is opened"));
+            }
+            thread::sleep(Duration::from_millis(20));
+        }
+    }
+
     /// Why nothing new may be made in the pool now, if so.
-    fn is_full(&self, vg: &Vg, pool: &Lv) -> Result<Option<String>, Error> {
-        let status = Dm::open()?.pool_status(&vg.uuid, &pool.uuid)?;
-        Ok(match status {
-            Some(ThinPoolStatus::Working(used)) if used.data.reaches(self.refuse_at.data) => {
+    fn is_full(&self, vg: &Vg, pool: &Lv, tried: &str) -> Result<Option<String>, Error> {
+        Ok(match self.status(vg, pool, tried)? {
+            ThinPoolStatus::Working(used) if used.data.reaches(self.refuse_at.data) => {
                 Some(format!("its data are {:.1} percent full", used.data.percent()))
             }
-            Some(ThinPoolStatus::Working(used)) if used.metadata.reaches(self.refuse_at.metadata) => {
+            ThinPoolStatus::Working(used) if used.metadata.reaches(self.refuse_at.metadata) => {
                 Some(format!("its metadata are {:.1} percent full", used.metadata.percent()))
             }
-            Some(ThinPoolStatus::Working(used)) if used.mode != PoolMode::ReadWrite => {
+            ThinPoolStatus::Working(used) if used.mode != PoolMode::ReadWrite => {
                 Some("it takes no writes".to_owned())
             }
-            Some(ThinPoolStatus::Working(_)) => None,
-            Some(_) => Some("it has failed".to_owned()),
-            None => Some("it is not active".to_owned()),
+            ThinPoolStatus::Working(_) => None,
+            _ => Some("it has failed".to_owned()),
         })
     }
 
@@ -82,7 +102,7 @@ impl LvBackend for Thin {
                 .with_answer(answer)
                 .with_advice("remove something, or add a disk to the class"))
         };
-        if let Some(why) = self.is_full(vg, pool)? {
+        if let Some(why) = self.is_full(vg, pool, tried)? {
             return refuse(format!("thin pool {} takes nothing new: {why}", self.name));
         }
         let (whole, promised) = self.budget(vg, pool);
@@ -129,7 +149,7 @@ impl LvBackend for Thin {
         let (whole, promised) = self.budget(vg, pool);
         let minimum = vg.extent_size.bytes();
         let left = whole.saturating_sub(promised).round_down(minimum).unwrap_or_default();
-        let takes_more = vg.takes_volumes() && takes_text(vg) && self.is_full(vg, pool)?.is_none();
+        let takes_more = vg.takes_volumes() && takes_text(vg) && self.is_full(vg, pool, &tried)?.is_none();
         let available = if takes_more { left } else { Bytes::ZERO };
         Ok(Capacity { total: whole, available, largest: available, minimum })
     }
