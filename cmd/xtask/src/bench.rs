@@ -124,7 +124,13 @@ fn joined(figures: &[Value]) -> Value {
     let all = |key: &str| -> Vec<&Value> {
         figures.iter().filter_map(|figures| figures.get(key)?.as_array()).flatten().collect()
     };
-    json!({"places": all("places"), "results": all("results"), "profile": all("profile"), "cache": all("cache")})
+    json!({
+        "places": all("places"),
+        "results": all("results"),
+        "sums": all("sums"),
+        "profile": all("profile"),
+        "cache": all("cache"),
+    })
 }
 
 #[cfg(test)]
@@ -133,9 +139,10 @@ mod tests {
 
     #[test]
     fn the_figures_of_all_places_are_in_one_document() {
-        let native = json!({"places": [1], "results": [2, 3], "profile": []});
+        let native = json!({"places": [1], "results": [2, 3], "sums": [8], "profile": []});
         let machine = json!({"places": [4], "results": [5], "profile": [6], "cache": [7]});
-        let expected = json!({"places": [1, 4], "results": [2, 3, 5], "profile": [6], "cache": [7]});
+        let expected =
+            json!({"places": [1, 4], "results": [2, 3, 5], "sums": [8], "profile": [6], "cache": [7]});
         assert_eq!(joined(&[native, json!({}), machine]), expected);
     }
 }

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, ensure};
 use serde::Serialize;
 
-use crate::changes::{Kind, Step, settle};
+use crate::changes::{Durability, Kind, Step, settle};
 use crate::report::{Report, time};
 use crate::site::{Site, program, spawn};
 use crate::work::{Library, volume};
@@ -58,7 +58,7 @@ pub(crate) fn run(report: &mut Report, site: &Site, kind: Kind) -> Result<()> {
         report.split(split(&format!("{} {}, spawned", step.name(), kind.name()), start.elapsed(), &log)?);
     }
     // A command that changes nothing makes the worker start, and read its configuration.
-    library.command(&["lvs".to_owned(), site.vg().to_owned()])?;
+    library.command(&["lvs".to_owned(), site.vg().to_owned()], Durability::AsLvmDoes)?;
     let pid = worker_pid()?;
     for step in [Step::Create, Step::Remove] {
         let words = kind.words(site, step, &name);
@@ -66,7 +66,7 @@ pub(crate) fn run(report: &mut Report, site: &Site, kind: Kind) -> Result<()> {
         let log = site.dir().join("worker.strace");
         let tracer = Tracer::attach(&pid, &log)?;
         let start = Instant::now();
-        library.command(&words)?;
+        library.command(&words, Durability::AsLvmDoes)?;
         let took = start.elapsed();
         tracer.end()?;
         report.split(split(&format!("{} {}, in the worker", step.name(), kind.name()), took, &log)?);

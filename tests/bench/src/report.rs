@@ -80,18 +80,37 @@ pub(crate) struct Comparison {
     pub(crate) ratio: f64,
 }
 
+/// Several comparisons in two numbers.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Sum {
+    pub(crate) name: String,
+    #[serde(rename = "where")]
+    pub(crate) place: String,
+    pub(crate) comparisons: usize,
+    /// How many times ours is faster where it is least so: below 1, it is slower.
+    pub(crate) least: f64,
+    pub(crate) median: f64,
+}
+
 /// All that was measured in one place.
 #[derive(Debug, Serialize)]
 pub(crate) struct Report {
     places: Vec<Place>,
     results: Vec<Comparison>,
+    sums: Vec<Sum>,
     profile: Vec<Split>,
     cache: Vec<Benefit>,
 }
 
 impl Report {
     pub(crate) fn of(place: Place) -> Self {
-        Self { places: vec![place], results: Vec::new(), profile: Vec::new(), cache: Vec::new() }
+        Self {
+            places: vec![place],
+            results: Vec::new(),
+            sums: Vec::new(),
+            profile: Vec::new(),
+            cache: Vec::new(),
+        }
     }
 
     /// Prints where this is and the head of the table.
@@ -110,8 +129,8 @@ impl Report {
         );
     }
 
-    /// Adds a comparison and prints it.
-    pub(crate) fn compare(&mut self, name: &str, against: &str, ours: Side, theirs: Side) {
+    /// Adds a comparison, prints it and returns its ratio.
+    pub(crate) fn compare(&mut self, name: &str, against: &str, ours: Side, theirs: Side) -> f64 {
         let place = self.places.first().map(|place| place.place.clone()).unwrap_or_default();
         let nanoseconds = |side: &Side| Duration::from_nanos(side.time.median_ns.max(1)).as_secs_f64();
         let ratio = nanoseconds(&theirs) / nanoseconds(&ours);
@@ -130,6 +149,23 @@ impl Report {
         );
         let (name, against) = (name.to_owned(), against.to_owned());
         self.results.push(Comparison { name, place, against, ours, theirs, ratio });
+        ratio
+    }
+
+    /// Adds the least and the median of some ratios, and prints them beside what is aimed at.
+    pub(crate) fn sum_up(&mut self, name: &str, ratios: &[f64]) {
+        let mut sorted = ratios.to_vec();
+        sorted.sort_unstable_by(f64::total_cmp);
+        let at = |index: usize| sorted.get(index).copied().unwrap_or_default();
+        let (least, middle) = (at(0), sorted.len() / 2);
+        let median = if sorted.len() % 2 == 1 {
+            at(middle)
+        } else {
+            f64::midpoint(at(middle.saturating_sub(1)), at(middle))
+        };
+        println!("{name}: {least:.2} x at least (aim: 1), {median:.2} x in the median (aim: 1.5)");
+        let place = self.place().to_owned();
+        self.sums.push(Sum { name: name.to_owned(), place, comparisons: sorted.len(), least, median });
     }
 
     /// What this place is called.

@@ -72,6 +72,11 @@ impl Site {
         &self.dir
     }
 
+    /// Whether its volumes can be activated.
+    pub(crate) const fn is_live(&self) -> bool {
+        self.live
+    }
+
     pub(crate) fn devices(&self) -> &[PathBuf] {
         &self.devices
     }

@@ -12,7 +12,7 @@ use lvm::ops::{Change, Group, NewThin, NewVolume, OnRemove, SizeRange};
 use lvm::run::{Request, ReturnCode, Runner, Scope};
 use lvm::{LvName, Lvm, Uuid};
 
-use crate::changes::{Kind, Step};
+use crate::changes::{Durability, Kind, Step};
 use crate::site::Site;
 
 /// Size of the volumes that are made.
@@ -123,20 +123,28 @@ impl<'a> Library<'a> {
             (Step::Create, Kind::Thin) => {
                 made(&self.group.create_thin(&NewThin::new(POOL.parse()?, name.clone(), size))?)
             }
+            (Step::Extend, _) => {
+                let twice =
+                    SizeRange::at_least(VOLUME.checked_add(VOLUME).context("more bytes than can be")?);
+                made(&self.group.extend_volume(name, twice, &[])?)
+            }
             (Step::Remove, _) => made(&self.group.remove_volume(name, OnRemove::Keep)?),
             (Step::Tag, _) => bail!("the library tags within its creation"),
         }
     }
 
     /// One command in a worker, by the words that a spawned one would get.
-    pub(crate) fn command(&self, words: &[String]) -> Result<()> {
+    pub(crate) fn command(&self, words: &[String], durability: Durability) -> Result<()> {
         let workers = self.lvm.workers().context("the handle has no worker pool")?;
         let reply = workers.run(&Request {
             scope: self.scope.clone(),
             tried: words.join(" "),
             argv: words.to_vec(),
             deadline: DEADLINE,
-            flush: Vec::new(),
+            flush: match durability {
+                Durability::Flushed => self.site.devices().to_vec(),
+                Durability::AsLvmDoes => Vec::new(),
+            },
         })?;
         ensure!(reply.code == ReturnCode::Succeeded, "{}: {:?}", words.join(" "), reply.records);
         Ok(())
