@@ -45,6 +45,9 @@ pub trait Control: Send + Sync + 'static {
     /// All snapshots, by id.
     fn snapshots(&self) -> impl Future<Output = Result<Vec<Snapshot>, Error>> + Send;
 
+    /// Waits for the end of a snapshot's copy, and tells whether there was one to wait for.
+    fn copied(&self, id: SnapshotId) -> impl Future<Output = bool> + Send;
+
     /// Room in a class.
     fn capacity(&self, class: Option<ClassName>) -> impl Future<Output = Result<Capacity, Error>> + Send;
 }
@@ -120,6 +123,10 @@ impl Control for Local {
 
     async fn snapshots(&self) -> Result<Vec<Snapshot>, Error> {
         self.run(Node::snapshots).await
+    }
+
+    async fn copied(&self, id: SnapshotId) -> bool {
+        self.node.copied(&id).await
     }
 
     async fn capacity(&self, class: Option<ClassName>) -> Result<Capacity, Error> {

@@ -7,12 +7,12 @@ use std::time::Duration;
 use tokio::net::UnixListener;
 use tokio::runtime;
 use tokio::signal::unix::{SignalKind, signal};
-use tokio::sync::oneshot;
 use tokio_stream::wrappers::UnixListenerStream;
 use tonic::transport::Server;
 use volumes::{Error, Kind, Node};
 
 use crate::controller::ControllerService;
+use crate::ending::{self, Ending};
 use crate::group::GroupService;
 use crate::identity::IdentityService;
 use crate::node::NodeService;
@@ -123,14 +123,13 @@ impl Driver {
         let listener = socket.listener().and_then(UnixListener::from_std);
         let incoming =
             UnixListenerStream::new(listener.map_err(|cause| Error::system(tried.clone(), cause))?);
-        let (tell, told) = oneshot::channel();
-        let serving = self.services().serve_with_incoming_shutdown(incoming, async {
-            // Whoever could tell has gone: that is the same.
-            let _ = told.await;
-        });
+        let (end, ending) = ending::serving();
+        let told = ending.clone();
+        let serving =
+            self.services(ending).serve_with_incoming_shutdown(incoming, async move { told.begun().await });
         let patience = async {
             stop.await;
-            let _ = tell.send(());
+            end.begin();
             tokio::time::sleep(PATIENCE).await;
         };
         tokio::select! {
@@ -140,12 +139,13 @@ impl Driver {
         }
     }
 
-    fn services(self) -> tonic::transport::server::Router {
+    fn services(self, ending: Ending) -> tonic::transport::server::Router {
         let local = Local::new(self.node);
         let controller = ControllerService {
             control: Arc::new(local.clone()),
             place: self.place.clone(),
             alpha: self.alpha,
+            ending,
         };
         Server::builder()
             .max_concurrent_streams(STREAMS)

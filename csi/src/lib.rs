@@ -23,7 +23,9 @@
 mod check;
 mod control;
 mod controller;
+mod deadline;
 mod driver;
+mod ending;
 mod group;
 mod identity;
 pub mod names;

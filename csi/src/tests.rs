@@ -40,7 +40,9 @@ impl Services {
         let local = Local::new(Node::open(settings).unwrap().0);
         let place = Place::new("here").unwrap();
         let alpha = Alpha::Offered;
-        let controller = ControllerService { control: Arc::new(local.clone()), place: place.clone(), alpha };
+        let (_, ending) = crate::ending::serving();
+        let controller =
+            ControllerService { control: Arc::new(local.clone()), place: place.clone(), alpha, ending };
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         Self { controller, node: NodeService { local, place }, runtime, _directory: directory }
     }

@@ -42,6 +42,11 @@ impl Csi {
         NodeClient::new(self.channel.clone())
     }
 
+    /// Waits for whatever calls the driver.
+    pub fn run<T>(&self, calls: impl Future<Output = T>) -> T {
+        self.runtime.block_on(calls)
+    }
+
     /// Waits for a call's answer.
     ///
     /// # Errors

@@ -1,7 +1,6 @@
 //! csi-sanity, the test suite for CSI drivers of the Kubernetes project, run against a socket.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -130,6 +129,12 @@ impl Report {
         }
         cells
     }
+
+    /// The same as csi/conformance.json has it.
+    #[must_use]
+    pub fn to_json(&self) -> serde_json::Value {
+        self.by_call().into_iter().map(|(call, cell)| (call, cell.to_json())).collect()
+    }
 }
 
 /// How the tests of one call ended.
@@ -140,15 +145,11 @@ pub struct Cell {
     failed: usize,
 }
 
-impl fmt::Display for Cell {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let parts = [(self.passed, "passed"), (self.skipped, "skipped"), (self.failed, "failed")];
-        let told: Vec<String> = parts
-            .iter()
-            .filter(|(count, _)| *count > 0)
-            .map(|(count, what)| format!("{count} {what}"))
-            .collect();
-        f.write_str(&told.join(", "))
+impl Cell {
+    /// As csi/conformance.json has it: what is not there is left out.
+    fn to_json(self) -> serde_json::Value {
+        let counts = [("passed", self.passed), ("skipped", self.skipped), ("failed", self.failed)];
+        counts.into_iter().filter(|(_, count)| *count > 0).collect()
     }
 }
 
@@ -212,16 +213,8 @@ mod tests {
         assert_eq!(report.tests.len(), 4);
         assert_eq!(report.named(Outcome::Failed).count(), 2);
         assert!(report.named(Outcome::Failed).any(|name| name.contains("\"fail\"")));
-        let told: Vec<String> =
-            report.by_call().iter().map(|(call, cell)| format!("{call}: {cell}")).collect();
-        assert_eq!(
-            told,
-            [
-                "CreateVolume: 1 passed",
-                "ExpandVolume: 1 failed",
-                "NodeExpandVolume: 1 failed",
-                "whole life: 1 skipped"
-            ]
-        );
+        let expected = r#"{"CreateVolume":{"passed":1},"ExpandVolume":{"failed":1},"NodeExpandVolume":{"failed":1},
+            "whole life":{"skipped":1}}"#;
+        assert_eq!(report.to_json(), serde_json::from_str::<serde_json::Value>(expected).unwrap());
     }
 }

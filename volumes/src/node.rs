@@ -212,19 +212,19 @@ impl Node {
         match &new.source {
             None => backend.create(&wanted, &tried),
             Some(Source::Volume(id)) => {
-                let _source = self.lock(Held::Volume(id), &tried)?;
+                let held = self.lock(Held::Volume(id), &tried)?;
                 let (there, source) = pools.find(id, &tried)?;
                 same_pool(backend, there, &tried)?;
                 large_enough(size, source.size, &tried)?;
-                backend.copy(&wanted, Origin::Volume(&source), &tried)
+                backend.copy(&wanted, Origin::Volume(&source), held, &tried)
             }
             Some(Source::Snapshot(id)) => {
-                let _source = self.lock(Held::Snapshot(id), &tried)?;
+                let held = self.lock(Held::Snapshot(id), &tried)?;
                 let (there, source) = pools.find_snapshot(id, &tried)?;
                 same_pool(backend, there, &tried)?;
                 large_enough(size, source.size, &tried)?;
                 ready_to_use(&source, &tried)?;
-                backend.copy(&wanted, Origin::Snapshot(&source), &tried)
+                backend.copy(&wanted, Origin::Snapshot(&source), held, &tried)
             }
         }
     }
@@ -324,6 +324,12 @@ impl Node {
         let _source = self.lock(Held::Volume(&new.source), &tried)?;
         let (backend, source) = pools.find(&new.source, &tried)?;
         backend.snapshot(&new.id, &source, &tried)
+    }
+
+    /// Waits until no copy of that snapshot runs in this process, and tells whether one did. It is the one call that may be
+    /// waited for without a thread; how the copy ended tells [`Node::snapshot`].
+    pub async fn copied(&self, id: &SnapshotId) -> bool {
+        self.inner.copies.ended(id).await
     }
 
     /// Removes a snapshot; one that does not exist is removed already.

@@ -13,6 +13,7 @@ pub mod bench;
 pub mod bindings;
 pub mod boot;
 pub mod built;
+pub mod conformance;
 pub mod demo;
 pub mod go_tool;
 pub mod initramfs;

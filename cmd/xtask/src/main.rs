@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use xtask::{bench, bindings, demo, setup, test, tidy, vm};
+use xtask::{bench, bindings, conformance, demo, setup, test, tidy, vm};
 
 #[derive(Parser)]
 #[command(name = "cargo xtask", about = "The developer's commands of Gabion")]
@@ -19,6 +19,8 @@ enum Command {
     Bindings(bindings::Arguments),
     /// Compare the library with spawning LVM's own command
     Bench(bench::Arguments),
+    /// Make the table in csi/CONFORMANCE.md from the results of the last conformance tests, or check it
+    ConformanceTable(conformance::Arguments),
     /// Show on real disks what Gabion does, in a few minutes
     Demo(demo::Arguments),
     /// Install what the rig needs, and fetch the guest's kernel
@@ -35,6 +37,7 @@ fn main() -> ExitCode {
     let ended = match Cli::parse().command {
         Command::Bindings(arguments) => bindings::run(&arguments),
         Command::Bench(arguments) => bench::run(&arguments),
+        Command::ConformanceTable(arguments) => conformance::run(&arguments),
         Command::Demo(arguments) => demo::run(&arguments),
         Command::Setup(arguments) => setup::run(&arguments),
         Command::Test(arguments) => test::run(&arguments),

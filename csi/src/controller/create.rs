@@ -2,11 +2,12 @@
 
 use devices::Bytes;
 use tonic::Status;
-use volumes::{CreateVolume, FsType, SizeRange, Source, VolumeId};
+use volumes::{CreateVolume, Error, FsType, Kind, SizeRange, Source, VolumeId};
 
 use super::{ControllerService, fits};
 use crate::Control;
 use crate::check::{self, Use, every_use, text, volume_parameters, without_parameters};
+use crate::deadline::Deadline;
 use crate::proto::volume_content_source::{SnapshotSource, Type, VolumeSource};
 use crate::proto::{CreateVolumeRequest, CreateVolumeResponse, VolumeContentSource};
 use crate::status::{invalid, of, of_making};
@@ -15,7 +16,11 @@ use crate::status::{invalid, of, of_making};
 const USUAL: Bytes = Bytes::gib(1);
 
 impl<C: Control> ControllerService<C> {
-    pub(super) async fn create(&self, asked: CreateVolumeRequest) -> Result<CreateVolumeResponse, Status> {
+    pub(super) async fn create(
+        &self,
+        asked: CreateVolumeRequest,
+        deadline: Deadline,
+    ) -> Result<CreateVolumeResponse, Status> {
         let name = text("name", &asked.name)?;
         let id = VolumeId::for_name(name).map_err(|error| of(&error))?;
         let uses = every_use("volume_capabilities", &asked.volume_capabilities)?;
@@ -32,8 +37,30 @@ impl<C: Control> ControllerService<C> {
         new.fs_type = fs_type(&uses).or(parameters.fs_type);
         new.source = source;
         let refused = if new.source.is_some() { of_making } else { of };
-        let made = self.control.create(new).await.map_err(|error| refused(&error))?;
+        let made = self.make(new, deadline).await.map_err(|error| refused(&error))?;
         Ok(CreateVolumeResponse { volume: Some(self.told(&made)) })
+    }
+
+    /// Makes a volume. Where its source is a snapshot that is still being copied, it waits for that as long as the caller
+    /// does, and the driver serves.
+    async fn make(&self, new: CreateVolume, deadline: Deadline) -> Result<volumes::Volume, Error> {
+        loop {
+            let refused = match (self.control.create(new.clone()).await, &new.source) {
+                (Err(error), Some(Source::Snapshot(id))) if error.kind() == Kind::Unavailable => {
+                    (error, id.clone())
+                }
+                (ended, _) => return ended,
+            };
+            let (error, snapshot) = refused;
+            let copied = tokio::select! {
+                copied = self.control.copied(snapshot) => copied,
+                () = deadline.reached() => false,
+                () = self.ending.begun() => false,
+            };
+            if !copied {
+                return Err(error);
+            }
+        }
     }
 
     /// What is asked for; without a lower bound the size of the source, else the usual one.

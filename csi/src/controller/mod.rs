@@ -10,6 +10,8 @@ use tonic::{Request, Response, Status};
 use volumes::{Abilities, ClassName, Mode, SnapshotId, VolumeId};
 
 use crate::check::{Use, every_use, id, map, one_use, size, volume_parameters, without_parameters};
+use crate::deadline::Deadline;
+use crate::ending::Ending;
 use crate::proto::controller_server::Controller;
 use crate::proto::controller_service_capability::{self as capability, rpc};
 use crate::proto::*;
@@ -22,6 +24,7 @@ pub(crate) struct ControllerService<C> {
     pub(crate) control: Arc<C>,
     pub(crate) place: Place,
     pub(crate) alpha: Alpha,
+    pub(crate) ending: Ending,
 }
 
 fn missing_volume(field: &str) -> Status {
@@ -208,7 +211,8 @@ impl<C: Control> Controller for ControllerService<C> {
         &self,
         request: Request<CreateVolumeRequest>,
     ) -> Result<Response<CreateVolumeResponse>, Status> {
-        answer("CreateVolume", self.create(request.into_inner()).await)
+        let deadline = Deadline::of(request.metadata());
+        answer("CreateVolume", self.create(request.into_inner(), deadline).await)
     }
 
     async fn delete_volume(

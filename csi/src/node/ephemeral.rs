@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use devices::Bytes;
 use tonic::Status;
 use volumes::class::Size;
 use volumes::{Access, CreateVolume, Error, Kind, Lifecycle, Mode, SizeRange, Stage, VolumeId};
@@ -35,6 +36,9 @@ impl NodeService {
         let Size(size) = size.parse::<Size>().map_err(|_| {
             invalid("volume_context", format!("{SIZE}: {} is no size such as 10Gi", shown(&size)))
         })?;
+        if size == Bytes::ZERO {
+            return Err(invalid("volume_context", format!("{SIZE} is nothing")));
+        }
         let parameters = volume_parameters("volume_context", &ours)?;
         let mut new =
             CreateVolume::new(id.clone(), SizeRange::at_least(size)).lifecycle(Lifecycle::Ephemeral);

@@ -77,6 +77,7 @@ impl NodeService {
     async fn stats(&self, asked: NodeGetVolumeStatsRequest) -> Result<NodeGetVolumeStatsResponse, Status> {
         let id = node_id("volume_id", &asked.volume_id)?;
         let at = place("volume_path", &asked.volume_path)?.map(ToOwned::to_owned);
+        if_given("staging_target_path", &asked.staging_target_path)?;
         self.exists(&id).await?;
         let at = at.ok_or_else(|| nothing_there("volume_path"))?;
         let stats = self.local.run(move |node| node.stats(&id, &at)).await.map_err(|error| of(&error))?;
@@ -86,6 +87,7 @@ impl NodeService {
     async fn expand(&self, asked: NodeExpandVolumeRequest) -> Result<NodeExpandVolumeResponse, Status> {
         let id = node_id("volume_id", &asked.volume_id)?;
         let at = place("volume_path", &asked.volume_path)?.map(ToOwned::to_owned);
+        if_given("staging_target_path", &asked.staging_target_path)?;
         let range = asked.capacity_range.as_ref().map(|range| size("capacity_range", range)).transpose()?;
         if let Some(given) = &asked.volume_capability {
             one_use("volume_capability", Some(given))?;
@@ -108,6 +110,11 @@ impl NodeService {
         let id = id.clone();
         self.local.run(move |node| node.volume(&id)).await.map(drop).map_err(|error| of(&error))
     }
+}
+
+/// A path that a request need not have: all that it tells is in the mount table.
+fn if_given(field: &str, given: &str) -> Result<(), Status> {
+    if given.is_empty() { Ok(()) } else { path(field, given).map(drop) }
 }
 
 fn nothing_there(field: &str) -> Status {

@@ -6,6 +6,7 @@ use std::io::{self, Seek, SeekFrom};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Poll, Waker};
 
 use devices::Bytes;
 use devices::erase::{Cancel, Progress};
@@ -27,6 +28,8 @@ pub(crate) struct Copies(Arc<Mutex<HashMap<SnapshotId, Running>>>);
 struct Running {
     progress: Progress,
     cancel: Cancel,
+    /// Whoever waits for its end.
+    waiting: Vec<Waker>,
 }
 
 impl Copies {
@@ -42,7 +45,7 @@ impl Copies {
         }
         let cancel = Cancel::new();
         let progress = Progress { done: Bytes::ZERO, total };
-        running.insert(id.clone(), Running { progress, cancel: cancel.clone() });
+        running.insert(id.clone(), Running { progress, cancel: cancel.clone(), waiting: Vec::new() });
         Some(cancel)
     }
 
@@ -53,7 +56,24 @@ impl Copies {
     }
 
     pub(crate) fn end(&self, id: &SnapshotId) {
-        self.lock().remove(id);
+        let ended = self.lock().remove(id);
+        ended.into_iter().flat_map(|running| running.waiting).for_each(Waker::wake);
+    }
+
+    /// Waits until no copy of that snapshot runs in this process, and tells whether one did.
+    pub(crate) async fn ended(&self, id: &SnapshotId) -> bool {
+        let mut ran = false;
+        std::future::poll_fn(|context| match self.lock().get_mut(id) {
+            None => Poll::Ready(ran),
+            Some(running) => {
+                ran = true;
+                if !running.waiting.iter().any(|waker| waker.will_wake(context.waker())) {
+                    running.waiting.push(context.waker().clone());
+                }
+                Poll::Pending
+            }
+        })
+        .await
     }
 
     /// How far a copy is, if it runs in this process.
@@ -152,5 +172,29 @@ mod tests {
         assert!(cancel.is_cancelled());
         copies.end(&id);
         assert_eq!(copies.progress(&id), None);
+    }
+
+    #[test]
+    fn whoever_waits_for_the_end_of_a_copy_is_woken() {
+        struct Bell(std::sync::atomic::AtomicBool);
+        impl std::task::Wake for Bell {
+            fn wake(self: Arc<Self>) {
+                self.0.store(true, std::sync::atomic::Ordering::SeqCst);
+            }
+        }
+        let copies = Copies::default();
+        let id: SnapshotId = "cut".parse().unwrap();
+        let bell = Arc::new(Bell(false.into()));
+        let waker = Waker::from(Arc::clone(&bell));
+        let mut context = std::task::Context::from_waker(&waker);
+        let none = std::pin::pin!(copies.ended(&id));
+        assert_eq!(none.poll(&mut context), Poll::Ready(false));
+        copies.begin(&id, Bytes::mib(1)).unwrap();
+        let mut end = std::pin::pin!(copies.ended(&id));
+        assert_eq!(end.as_mut().poll(&mut context), Poll::Pending);
+        assert!(!bell.0.load(std::sync::atomic::Ordering::SeqCst));
+        copies.end(&id);
+        assert!(bell.0.load(std::sync::atomic::Ordering::SeqCst));
+        assert_eq!(end.poll(&mut context), Poll::Ready(true));
     }
 }

@@ -10,6 +10,7 @@ use lvm::{LvName, Tag};
 use super::lv::{LvPool, lv_name};
 use super::{Backend, Medium, NewVolume, Origin, Ready, rounded, tags};
 use crate::class::DeviceClass;
+use crate::lock::Lock;
 use crate::{Capacity, Content, Error, Kind, Snapshot, SnapshotId, Volume, VolumeId};
 
 /// A pool whose volumes are logical volumes: what thick and thin ones differ in.
@@ -27,18 +28,19 @@ pub(crate) trait LvBackend: fmt::Debug + Send + Sync {
     /// Makes a blank logical volume of exactly this size.
     fn create(&self, name: LvName, size: Bytes, tags: Vec<Tag>) -> Result<(), Error>;
 
-    /// Makes a volume of this size with the content of another one.
+    /// Makes a volume of this size with the content of another one, which is held as long as it is needed.
     fn copy(
         &self,
         new: &NewVolume<'_>,
         size: Bytes,
         origin: Origin<'_>,
+        held: Lock,
         tried: &str,
     ) -> Result<Volume, Error>;
 
-    /// Whether nothing keeps a volume from growing now.
-    fn may_grow(&self, name: &LvName, tried: &str) -> Result<(), Error> {
-        let _ = (name, tried);
+    /// Refuses what (`grow`, `be removed`) something keeps a volume from now.
+    fn is_free(&self, name: &LvName, what: &str, tried: &str) -> Result<(), Error> {
+        let _ = (name, what, tried);
         Ok(())
     }
 
@@ -74,13 +76,20 @@ impl<T: LvBackend> Backend for T {
         pool.made(new.id, tried)
     }
 
-    fn copy(&self, new: &NewVolume<'_>, origin: Origin<'_>, tried: &str) -> Result<Volume, Error> {
+    fn copy(
+        &self,
+        new: &NewVolume<'_>,
+        origin: Origin<'_>,
+        held: Lock,
+        tried: &str,
+    ) -> Result<Volume, Error> {
         let size = rounded(new.size, self.unit(self.pool().extent()?), tried)?;
-        LvBackend::copy(self, new, size, origin, tried)
+        LvBackend::copy(self, new, size, origin, held, tried)
     }
 
     fn delete(&self, volume: &Volume, tried: &str) -> Result<(), Error> {
         let name = self.pool().name_of(&volume.id, tried)?;
+        self.is_free(&name, "be removed", tried)?;
         self.pool().delete(&name)
     }
 
@@ -94,7 +103,7 @@ impl<T: LvBackend> Backend for T {
         if size > volume.size {
             self.has_room(size.saturating_sub(volume.size), tried)?;
             let name = pool.name_of(&volume.id, tried)?;
-            self.may_grow(&name, tried)?;
+            self.is_free(&name, "grow", tried)?;
             let _ = pool.group.extend_volume(&name, SizeRange::at_least(size), &[])?;
         }
         pool.made(&volume.id, tried)

@@ -23,6 +23,7 @@ pub(crate) use thick::Thick;
 pub(crate) use thin::Thin;
 
 use crate::class::DeviceClass;
+use crate::lock::Lock;
 use crate::mounts::VolumeUsage;
 use crate::{Capacity, Content, Error, Kind, Lifecycle, Snapshot, SnapshotId, Source, Volume, VolumeId};
 
@@ -115,9 +116,16 @@ pub(crate) trait Backend: fmt::Debug + Send + Sync {
     /// Makes a blank volume that is not there yet.
     fn create(&self, new: &NewVolume<'_>, tried: &str) -> Result<Volume, Error>;
 
-    /// Makes a volume with the content of another one, in the same pool.
-    fn copy(&self, new: &NewVolume<'_>, origin: Origin<'_>, tried: &str) -> Result<Volume, Error> {
-        let _ = (new, origin);
+    /// Makes a volume with the content of another one, in the same pool. The origin is held, and let go as soon as it can be
+    /// used by others.
+    fn copy(
+        &self,
+        new: &NewVolume<'_>,
+        origin: Origin<'_>,
+        held: Lock,
+        tried: &str,
+    ) -> Result<Volume, Error> {
+        let _ = (new, origin, held);
         Err(self.cannot(tried, "copy volumes"))
     }
 

@@ -10,6 +10,7 @@ use super::duplicate::Copies;
 use super::lv::LvPool;
 use super::lv_backend::{LvBackend, takes_text};
 use super::{NewVolume, Origin};
+use crate::lock::Lock;
 use crate::{Capacity, Error, Kind, Snapshot, SnapshotId, Volume};
 
 /// A volume group with thick volumes.
@@ -58,16 +59,17 @@ impl LvBackend for Thick {
         new: &NewVolume<'_>,
         size: Bytes,
         origin: Origin<'_>,
+        held: Lock,
         tried: &str,
     ) -> Result<Volume, Error> {
-        self.copy_volume(new, size, origin, tried)
+        self.copy_volume(new, size, origin, held, tried)
     }
 
-    fn may_grow(&self, name: &LvName, tried: &str) -> Result<(), Error> {
+    fn is_free(&self, name: &LvName, what: &str, tried: &str) -> Result<(), Error> {
         if self.is_being_copied(name)? {
             return Err(Error::new(Kind::Busy, tried)
-                .with_answer("it is being copied, and cannot grow meanwhile")
-                .with_advice("try again when its snapshot is ready"));
+                .with_answer(format!("it is being copied, and cannot {what} meanwhile"))
+                .with_advice("try again when its copy is ready"));
         }
         Ok(())
     }

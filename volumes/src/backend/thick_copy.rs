@@ -27,6 +27,12 @@ use crate::{Content, Error, Kind, Snapshot, SnapshotId, SnapshotState, Volume, V
 /// How long a copy that was stopped may take to end.
 const STOP_PATIENCE: Duration = Duration::from_secs(30);
 
+/// How long a copy that could not be made waits before the next attempt; twice as long each time.
+const FIRST_PAUSE: Duration = Duration::from_secs(1);
+const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+/// How soon a copy that waits is stopped.
+const STEP_OF_PAUSE: Duration = Duration::from_millis(100);
+
 /// Whom a temporary snapshot serves.
 #[derive(Clone, Copy, Debug)]
 enum For<'a> {
@@ -131,8 +137,7 @@ impl Thick {
         let thick = self.clone();
         let (job, copies, named) = (id.clone(), self.copies.clone(), id.clone());
         let spawned = thread::Builder::new().name("snapshot".to_owned()).spawn(move || {
-            // How it ended is on the disk: ready, or still copying without its temporary snapshot.
-            let _ = thick.copy_snapshot(&job, &cancel);
+            thick.copy_until_over(&job, &cancel);
             copies.end(&job);
         });
         spawned.map(drop).map_err(|cause| {
@@ -141,10 +146,27 @@ impl Thick {
         })
     }
 
+    /// Copies until the snapshot is ready, has failed, or was given up: a group that is busy or in quarantine now will be
+    /// usable later, and another process that is at it may die. How it ended is on the disk.
+    fn copy_until_over(&self, id: &SnapshotId, cancel: &Cancel) {
+        let mut pause = FIRST_PAUSE;
+        while self.copy_snapshot(id, cancel).is_err() && !cancel.is_cancelled() {
+            let end = Instant::now() + pause;
+            while Instant::now() < end && !cancel.is_cancelled() {
+                thread::sleep(STEP_OF_PAUSE);
+            }
+            pause = (pause * 2).min(LONGEST_PAUSE);
+        }
+    }
+
+    /// Copies a snapshot, if it has not been copied and can be.
     fn copy_snapshot(&self, id: &SnapshotId, cancel: &Cancel) -> Result<(), Error> {
         let tried = format!("copy snapshot {id}");
         // Another process may be at it.
         let _lock = Lock::take(&self.locks, Held::Copy(id), &tried)?;
+        if !self.is_to_be_copied(id)? {
+            return Ok(());
+        }
         let name = self.pool.snapshot_name(id, &tried)?;
         let temporary = For::Snapshot(id).name(&tried)?;
         let content = self.content_of(&temporary, &tried)?;
@@ -156,16 +178,26 @@ impl Thick {
         let copied =
             duplicate::copy(&from, &to, cancel, &mut |progress| self.copies.advance(id, progress), &tried);
         if let Err(error) = copied {
-            if !cancel.is_cancelled() {
-                // Most likely more was written than it has room for; without it the snapshot counts as failed.
-                self.remove_temporary(For::Snapshot(id))?;
+            if cancel.is_cancelled() || error.kind() == Kind::InUse {
+                return Err(error);
             }
-            return Err(error);
+            // Most likely more was written than it has room for; without it the snapshot counts as failed.
+            return self.remove_temporary(For::Snapshot(id));
         }
         self.pool.mark_content(&name, content, &[tags::tag(tags::COPYING)?])?;
         self.remove_temporary(For::Snapshot(id))?;
         let _ = group.deactivate_volume(&name)?;
         Ok(())
+    }
+
+    /// Whether a snapshot is still to be copied, and what it is copied from is there.
+    fn is_to_be_copied(&self, id: &SnapshotId) -> Result<bool, Error> {
+        let source = For::Snapshot(id).tag()?;
+        let look = self.pool.look()?;
+        let vg = look.vg();
+        let mut own = self.pool.own(vg);
+        let copying = own.any(|lv| tags::snapshot_of(lv).as_ref() == Some(id) && lv.has_tag(tags::COPYING));
+        Ok(copying && vg.lv_by_tag(source.as_str()).is_some())
     }
 
     fn content_of(&self, name: &LvName, tried: &str) -> Result<Content, Error> {
@@ -218,6 +250,7 @@ impl Thick {
         new: &NewVolume<'_>,
         size: Bytes,
         origin: Origin<'_>,
+        held: Lock,
         tried: &str,
     ) -> Result<Volume, Error> {
         self.remove_temporary(For::Volume(new.id))?;
@@ -225,7 +258,7 @@ impl Thick {
         let name = lv_name('v', new.id.as_str(), tried)?;
         let made = self
             .target(&name, size, tags::of_new(new, &self.pool.class.name)?)
-            .and_then(|()| self.fill(&name, new.id, origin, tried))
+            .and_then(|()| self.fill(&name, new.id, origin, held, tried))
             .and_then(|()| self.pool.finish_copy(&name, new.id, tried));
         let removed = self.remove_temporary(For::Volume(new.id));
         match made.and_then(|volume| removed.map(|()| volume)) {
@@ -238,15 +271,25 @@ impl Thick {
         }
     }
 
-    /// Copies the content of an origin.
-    fn fill(&self, name: &LvName, id: &VolumeId, origin: Origin<'_>, tried: &str) -> Result<(), Error> {
-        let (from, temporary) = match origin {
+    /// Copies the content of an origin, which is held as long as it is needed.
+    fn fill(
+        &self,
+        name: &LvName,
+        id: &VolumeId,
+        origin: Origin<'_>,
+        held: Lock,
+        tried: &str,
+    ) -> Result<(), Error> {
+        let (from, held) = match origin {
             Origin::Volume(volume) => {
                 let source = self.pool.name_of(&volume.id, tried)?;
                 whole(volume.content, tried)?;
-                (self.cut(&source, For::Volume(id), tried)?, Lasting::Temporary)
+                let cut = self.cut(&source, For::Volume(id), tried)?;
+                // It can be used from now on; the temporary snapshot keeps it from being grown or removed.
+                drop(held);
+                (cut, None)
             }
-            Origin::Snapshot(snapshot) => (self.pool.snapshot_name(&snapshot.id, tried)?, Lasting::Kept),
+            Origin::Snapshot(snapshot) => (self.pool.snapshot_name(&snapshot.id, tried)?, Some(held)),
         };
         let content = self.content_of(&from, tried)?;
         let group = &self.pool.group;
@@ -254,7 +297,7 @@ impl Thick {
         let (source, target) = (self.pool.device(&from)?, self.pool.device(name)?);
         duplicate::copy(&source, &target, &Cancel::new(), &mut |_| {}, tried)?;
         self.pool.mark_content(name, content, &[])?;
-        if temporary == Lasting::Kept {
+        if held.is_some() {
             let _ = group.deactivate_volume(&from)?;
         }
         Ok(())
@@ -297,17 +340,10 @@ impl Thick {
         Ok(removed)
     }
 
-    /// Whether a temporary snapshot of a volume is there, which keeps it from growing.
+    /// Whether a temporary snapshot of a volume is there, which keeps it from being grown and removed.
     pub(super) fn is_being_copied(&self, name: &LvName) -> Result<bool, Error> {
         Ok(self.pool.look()?.vg().snapshots_of(name).next().is_some())
     }
-}
-
-/// Whether a source stays after it was copied.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Lasting {
-    Temporary,
-    Kept,
 }
 
 impl LvPool {

@@ -13,6 +13,7 @@ use super::lv::{LvPool, lv_name, size_of};
 use super::lv_backend::{LvBackend, takes_text};
 use super::{NewVolume, Origin, tags};
 use crate::class::{Ratio, RefuseAt};
+use crate::lock::Lock;
 use crate::{Capacity, Error, Kind, Snapshot, SnapshotId, Volume};
 
 /// How long a pool may be out of the kernel: LVM takes it away for a moment, and puts it back below its first volume.
@@ -124,6 +125,7 @@ impl LvBackend for Thin {
         new: &NewVolume<'_>,
         size: Bytes,
         origin: Origin<'_>,
+        _held: Lock,
         tried: &str,
     ) -> Result<Volume, Error> {
         self.has_room(size, tried)?;

@@ -142,13 +142,13 @@ impl DeviceClass {
         named.cloned().or_else(|| VgName::new(&format!("gabion-{}", self.name)).ok())
     }
 
-    /// What may be promised of its volumes to callers who expect an answer within seconds, whether or not its disks are here
-    /// now. [`Node`](crate::Node) also copies thick volumes, which takes as long as reading and writing every byte.
+    /// What its volumes can do, whether or not its disks are here now. A snapshot or a copy of a thick volume takes as long
+    /// as reading and writing every byte.
     #[must_use]
     pub fn abilities(&self) -> Abilities {
         match &self.spec.pool {
-            Pool::Thin(_) => Abilities { snapshots: true, copies: true, block: true },
-            Pool::Lvm(_) | Pool::Partition(_) => Abilities { snapshots: false, copies: false, block: true },
+            Pool::Thin(_) | Pool::Lvm(_) => Abilities { snapshots: true, copies: true, block: true },
+            Pool::Partition(_) => Abilities { snapshots: false, copies: false, block: true },
             Pool::Directory(_) => Abilities::default(),
         }
     }

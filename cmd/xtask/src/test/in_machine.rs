@@ -12,6 +12,7 @@ use super::tally::Tally;
 use super::tier::Tier;
 use super::verdict::{Verdict, figures, judge, wish};
 use crate::built;
+use crate::conformance;
 use crate::go_tool;
 use crate::kernel::MachineKind;
 use crate::lock::Lock;
@@ -113,6 +114,7 @@ fn attempt(machine: &mut Machine, case: &Case) -> Result<Attempt> {
         output.written.splice(0..0, earlier);
     }
     let text = output.text();
+    text.lines().try_for_each(conformance::keep)?;
     let mut verdict = judge(&output.status, &text, &output.kernel_log);
     let mut report = format!("{text}\nthe kernel logged meanwhile:\n{}", output.kernel_log.join("\n"));
     if output.status == Status::Stuck {

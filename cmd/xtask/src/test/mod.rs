@@ -12,6 +12,7 @@
 //! | `GABION_MACHINE` | `qemu`, or `uml` for user-mode Linux; a test that pulls a disk counts as skipped there |
 //! | a line `SKIPPED: reason` | the test counts as skipped |
 //! | a line `FIGURES: text` | is shown at once, and although the test passes |
+//! | a line `CONFORMANCE: {…}` | results for `cargo xtask conformance-table` |
 //! | `GABION_SWEEP_…`, `GABION_SEED` | variables of this host that a test in the machine gets, too |
 //! | `RIG: cut power` | the machine loses its power, starts again on the same disks and runs the test again |
 //! | `RIG: unplug 6`, `RIG: plug 6 [SECTOR…]` | a disk is pulled, or put back with sectors that cannot be read |
