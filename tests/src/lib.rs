@@ -17,6 +17,7 @@ pub mod killer;
 pub mod lab;
 pub mod leaves;
 pub mod life;
+pub mod model;
 pub mod node;
 pub mod oracle;
 pub mod power_cut;
