@@ -96,6 +96,16 @@ const THICK: &str = "{lvm: {}}";
 const THIN: &str = "{thin: {}}";
 const PARTITION: &str = "{partition: {}}";
 
+/// A snapshot of a thick volume is a whole copy, and many commands of LVM: minutes on an emulated machine.
+mod minutes_15 {
+    use super::*;
+
+    #[test]
+    fn thick_volumes_with_filesystems() {
+        conform("thick, mount", THICK, AccessType::Mount);
+    }
+}
+
 mod smoke {
     use super::*;
 
@@ -104,20 +114,19 @@ mod smoke {
         conform("thin, mount", THIN, AccessType::Mount);
     }
 
-    #[test]
-    fn thick_volumes_as_block_devices() {
-        conform("thick, block", THICK, AccessType::Block);
+    mod minutes_15 {
+        use super::*;
+
+        #[test]
+        fn thick_volumes_as_block_devices() {
+            conform("thick, block", THICK, AccessType::Block);
+        }
     }
 }
 
 #[test]
 fn thin_volumes_as_block_devices() {
     conform("thin, block", THIN, AccessType::Block);
-}
-
-#[test]
-fn thick_volumes_with_filesystems() {
-    conform("thick, mount", THICK, AccessType::Mount);
 }
 
 #[test]
