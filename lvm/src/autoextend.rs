@@ -46,11 +46,13 @@ pub struct Policy {
     pub metadata_at: u8,
     /// Percent of its present size by which either grows, at least an extent.
     pub by: u8,
+    /// What the growth of the data leaves free in the group.
+    pub reserve: Bytes,
 }
 
 impl Default for Policy {
     fn default() -> Self {
-        Self { data_at: 80, metadata_at: 50, by: 20 }
+        Self { data_at: 80, metadata_at: 50, by: 20, reserve: Bytes::ZERO }
     }
 }
 
@@ -243,17 +245,19 @@ impl Watched {
             let size = PoolSize::Data(SizeRange::at_least(whole_sectors(to)));
             self.group.extend_pool(&self.name, size, &[]).map(Change::into_inner)
         };
-        let grown = match extend(policy.grown(from)) {
-            // Less than a whole step is better than nothing.
-            Err(error) if error.kind() == Kind::NoSpace(Space::Data) => {
-                let free = vg.extent_size.span(vg.free_extents()).unwrap_or_default();
-                match from.checked_add(free) {
-                    Some(most) if free > Bytes::ZERO => extend(most).map_err(|_| error)?,
-                    _ => return Err(error),
-                }
-            }
-            other => other?,
+        let free = vg.extent_size.span(vg.free_extents()).unwrap_or_default();
+        let left = free.saturating_sub(policy.reserve).round_down(vg.extent_size.bytes()).unwrap_or_default();
+        let Some(most) = from.checked_add(left).filter(|most| *most > from) else {
+            let kept = if policy.reserve == Bytes::ZERO { "" } else { " beyond its reserve" };
+            return Err(Error::new(
+                Kind::NoSpace(Space::Data),
+                format!("extend thin pool {}/{}", vg.name, self.name),
+            )
+            .with_answer(format!("its group has no room left{kept}"))
+            .with_advice("add a disk to the group, or remove volumes"));
         };
+        // Less than a whole step is better than nothing.
+        let grown = extend(policy.grown(from).min(most))?;
         Ok((from, grown.size))
     }
 

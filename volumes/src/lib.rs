@@ -24,8 +24,10 @@
 #![forbid(unsafe_code)]
 
 mod backend;
+mod changes;
 pub mod class;
 mod error;
+pub mod keeper;
 mod lock;
 mod mounts;
 mod name;

@@ -10,7 +10,9 @@ use lvm::ops::SizeRange;
 
 use crate::backend::duplicate::Copies;
 use crate::backend::{Backend, NewVolume, Origin};
+use crate::changes::Changes;
 use crate::class::DeviceClass;
+use crate::keeper::Growing;
 use crate::lock::{Held, Lock};
 use crate::pools::{self, Place, Pools};
 use crate::{
@@ -27,9 +29,10 @@ pub struct Node {
 
 #[derive(Debug)]
 struct Inner {
-    settings: Settings,
     /// Replaced as a whole, so that a long operation on the old ones keeps nobody from looking again.
     pools: RwLock<Arc<Pools>>,
+    /// Tells those who follow the pools that they were replaced.
+    changes: Changes,
     /// Copies of snapshots that run in this process.
     copies: Copies,
 }
@@ -44,6 +47,7 @@ impl Node {
     /// pools; [`Kind::Internal`] when the devices of the host cannot be listed, or LVM's worker is not there.
     pub fn open(settings: Settings) -> Result<(Self, Repairs), Error> {
         crate::class::check_together(&settings.classes)?;
+        let settings = Arc::new(settings);
         let copies = Copies::default();
         let (pools, repairs) = {
             let _lock = Lock::take(&settings.lock_dir, Held::Pools, "open the pools of this node")?;
@@ -52,7 +56,13 @@ impl Node {
             (pools, repairs)
         };
         Ok((
-            Self { inner: Arc::new(Inner { settings, pools: RwLock::new(Arc::new(pools)), copies }) },
+            Self {
+                inner: Arc::new(Inner {
+                    pools: RwLock::new(Arc::new(pools)),
+                    changes: Changes::default(),
+                    copies,
+                }),
+            },
             repairs,
         ))
     }
@@ -63,17 +73,53 @@ impl Node {
     ///
     /// As [`Node::open`]; then everything stays as it was.
     pub fn refresh(&self) -> Result<Repairs, Error> {
-        let settings = &self.inner.settings;
-        let _lock = Lock::take(&settings.lock_dir, Held::Pools, "look at the disks of this node again")?;
+        let tried = "look at the disks of this node again";
+        let _lock = self.lock(Held::Pools, tried)?;
+        // Read under the lock: another thread may have brought other classes.
+        self.open_again(&self.settings())
+    }
+
+    /// Takes other classes without a restart. What a pool is built of stays as it was: such a change is refused as a whole.
+    /// The volumes of a class that is not there any more stay, and nothing touches them.
+    ///
+    /// # Errors
+    ///
+    /// [`Kind::InvalidArgument`] with each field that may not change, or for classes that cannot be together; as
+    /// [`Node::open`]. Then everything stays as it was.
+    pub fn reload(&self, classes: Vec<DeviceClass>) -> Result<Repairs, Error> {
+        crate::class::check_together(&classes)?;
+        let _lock = self.lock(Held::Pools, "take other classes")?;
+        let settings = self.settings();
+        crate::class::check_changes(&settings.classes, &classes)?;
+        self.open_again(&Arc::new(Settings { classes, ..(*settings).clone() }))
+    }
+
+    /// With the lock of the pools.
+    fn open_again(&self, settings: &Arc<Settings>) -> Result<Repairs, Error> {
         let (pools, repairs) = pools::open(settings, &self.inner.copies)?;
         *self.inner.pools.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(pools);
+        self.inner.changes.announce();
         Ok(repairs)
     }
 
-    /// What it was opened with.
+    /// What it was opened with, and the classes that it has now.
     #[must_use]
-    pub fn settings(&self) -> &Settings {
-        &self.inner.settings
+    pub fn settings(&self) -> Arc<Settings> {
+        Arc::clone(&self.pools().settings)
+    }
+
+    pub(crate) fn changes(&self) -> &Changes {
+        &self.inner.changes
+    }
+
+    /// The thin pools that are to grow.
+    pub(crate) fn growing(&self) -> Vec<Growing> {
+        let pools = self.pools();
+        let ready = pools.places.values().filter_map(|place| match place {
+            Place::Ready(backend) => Some(backend),
+            Place::Absent | Place::Down(_) => None,
+        });
+        ready.filter_map(|backend| backend.growing()).collect()
     }
 
     pub(crate) fn pools(&self) -> Arc<Pools> {
@@ -92,24 +138,26 @@ impl Node {
     /// # Errors
     ///
     /// [`Kind::NotFound`] for a class that is not there; [`Kind::InvalidArgument`] when there is no default.
-    pub fn class(&self, name: Option<&ClassName>) -> Result<&DeviceClass, Error> {
-        let classes = &self.inner.settings.classes;
+    pub fn class(&self, name: Option<&ClassName>) -> Result<DeviceClass, Error> {
+        let settings = self.settings();
+        let classes = &settings.classes;
         match name {
-            Some(name) => classes.iter().find(|class| class.name == *name).ok_or_else(|| {
+            Some(name) => classes.iter().find(|class| class.name == *name).cloned().ok_or_else(|| {
                 Error::new(Kind::NotFound, format!("find class {name}"))
                     .with_answer("this node has no such class")
             }),
             None => classes
                 .iter()
                 .find(|class| class.spec.default)
+                .cloned()
                 .ok_or_else(|| Error::invalid("class", "none was named, and no class is the default")),
         }
     }
 
     /// Every class.
     #[must_use]
-    pub fn classes(&self) -> &[DeviceClass] {
-        &self.inner.settings.classes
+    pub fn classes(&self) -> Vec<DeviceClass> {
+        self.settings().classes.clone()
     }
 
     /// Room in a class, the default one where none is named. A class of which this node has no disk has none.
@@ -122,8 +170,8 @@ impl Node {
         let tried = format!("tell the capacity of class {}", class.name);
         let pools = self.pools();
         match pools.places.get(&class.name) {
-            Some(Place::Ready(backend)) => Ok(with_least(backend.capacity()?, class)),
-            Some(Place::Down(why)) => Err(down(tried, class, why)),
+            Some(Place::Ready(backend)) => Ok(with_least(backend.capacity()?, &class)),
+            Some(Place::Down(why)) => Err(down(tried, &class, why)),
             Some(Place::Absent) | None => Ok(Capacity::default()),
         }
     }
@@ -200,7 +248,7 @@ impl Node {
         if let Some((_, there)) = pools.find_anywhere(&new.id, &tried)? {
             return same_or_exists(there, new, &class.name, tried);
         }
-        let backend = pools.ready(class, &tried)?;
+        let backend = pools.ready(&class, &tried)?;
         backend.delete_unfinished(&new.id, &tried)?;
         let wanted = NewVolume {
             id: &new.id,
@@ -346,7 +394,7 @@ impl Node {
     }
 
     pub(crate) fn lock(&self, held: Held<'_>, tried: &str) -> Result<Lock, Error> {
-        Lock::take(&self.inner.settings.lock_dir, held, tried)
+        Lock::take(&self.settings().lock_dir, held, tried)
     }
 }
 

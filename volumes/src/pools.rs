@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use devices::discovery::{Discovery, Disk, Inventory};
 use devices::eligibility::{Assessor, Chosen, Policy};
@@ -10,6 +11,7 @@ use devices::gpt::{self, Condition};
 use devices::selector::{Class, ClassDisks, Selected, Selector, divide};
 use lvm::metadata::View;
 use lvm::ops::{Change, Group, NewGroup, NewPool, OldContent, PoolSize};
+use lvm::worker::conf::AutoExtend;
 use lvm::worker::host::{HOST_DIR, HostSettings};
 use lvm::{DevicePath, FillLimit, Lvm, Tag, VgName};
 
@@ -17,7 +19,9 @@ use crate::backend::directory::Directories;
 use crate::backend::duplicate::Copies;
 use crate::backend::partition::{self, Partitions, Sharing};
 use crate::backend::{Backend, Thick, Thin, lv::LvPool, tags};
-use crate::class::{AutoSize, DeviceClass, DirectoryPool, DiscoveryMode, Pool, Size, ThinPool, Wipe};
+use crate::class::{
+    AutoSize, DeviceClass, DirectoryPool, DiscoveryMode, NodeSelector, Pool, Size, ThinPool, Wipe,
+};
 use crate::{ClassName, ClassProblem, DeviceScope, Error, Kind, Orphan, Repair, Repairs, Settings};
 
 /// What a class has on this node.
@@ -36,6 +40,8 @@ pub(crate) enum Place {
 pub(crate) struct Pools {
     pub(crate) places: BTreeMap<ClassName, Place>,
     pub(crate) lvm: Lvm,
+    /// What they were opened with.
+    pub(crate) settings: Arc<Settings>,
 }
 
 /// One volume group and the classes that live in it.
@@ -51,11 +57,13 @@ struct GroupPlan<'a> {
 }
 
 /// Builds whatever the classes ask for, as far as it can be had.
-pub(crate) fn open(settings: &Settings, copies: &Copies) -> Result<(Pools, Repairs), Error> {
+pub(crate) fn open(settings: &Arc<Settings>, copies: &Copies) -> Result<(Pools, Repairs), Error> {
     let inventory = Discovery::host().inventory()?;
     let view = read_groups(settings)?;
+    let (here, elsewhere): (Vec<&DeviceClass>, Vec<&DeviceClass>) =
+        settings.classes.iter().partition(|class| is_here(class, settings, &view));
     let selectors: Vec<(ClassName, Selector)> =
-        settings.classes.iter().map(|class| (class.name.clone(), class.selector())).collect();
+        here.iter().map(|class| (class.name.clone(), class.selector())).collect();
     let wanted: Vec<Class<'_>> =
         selectors.iter().map(|(name, selector)| Class { name: name.as_str(), selector }).collect();
     let divided = divide(&wanted, &inventory);
@@ -64,12 +72,12 @@ pub(crate) fn open(settings: &Settings, copies: &Copies) -> Result<(Pools, Repai
         copies,
         inventory: &inventory,
         view: &view,
-        places: BTreeMap::new(),
+        places: elsewhere.iter().map(|class| (class.name.clone(), Place::Absent)).collect(),
         repairs: Repairs::default(),
     };
-    let plans: Vec<GroupPlan<'_>> = settings
-        .classes
+    let plans: Vec<GroupPlan<'_>> = here
         .iter()
+        .copied()
         .zip(&divided)
         .filter(|(class, _)| class.volume_group().is_some() && class.spec.devices.shared_with.is_none())
         .filter_map(|(class, disks)| builder.plan_group(class, disks))
@@ -87,15 +95,36 @@ pub(crate) fn open(settings: &Settings, copies: &Copies) -> Result<(Pools, Repai
     if !groups.is_empty() {
         builder.recover(&lvm)?;
     }
-    for (class, disks) in settings.classes.iter().zip(&divided) {
+    for (class, disks) in here.iter().copied().zip(&divided) {
         builder.finish(class, disks, &groups);
     }
     let Builder { places, repairs, .. } = builder;
-    Ok((Pools { places, lvm }, repairs))
+    Ok((Pools { places, lvm, settings: Arc::clone(settings) }, repairs))
+}
+
+/// Whether a class is for this node: it selects it, or has a group here already, since volumes do not go away when a node
+/// gets other labels.
+fn is_here(class: &DeviceClass, settings: &Settings, view: &View) -> bool {
+    let is_selected = |selector: &NodeSelector| selector.selects(&settings.labels);
+    let has_group = |name: VgName| {
+        view.vgs_named(name.as_str()).any(|vg| vg.tag_value(tags::OWNER) == Some(settings.owner.as_str()))
+    };
+    class.spec.node_selector.as_ref().is_none_or(is_selected) || class.volume_group().is_some_and(has_group)
+}
+
+/// The kernel's sign that a thin pool is nearly full: at the fill from which nothing new is made anyway, since LVM makes
+/// nothing above it either. Growing begins earlier, by looking.
+fn auto_extend(classes: &[DeviceClass]) -> AutoExtend {
+    let refuse_at = classes.iter().filter_map(|class| match &class.spec.pool {
+        Pool::Thin(pool) => Some(pool.refuse_at.data),
+        _ => None,
+    });
+    let by = AutoExtend::default().by;
+    AutoExtend { threshold: refuse_at.max().unwrap_or(100).clamp(50, 100), by }
 }
 
 /// The groups on the devices that may be looked at.
-fn read_groups(settings: &Settings) -> Result<std::sync::Arc<View>, Error> {
+fn read_groups(settings: &Settings) -> Result<Arc<View>, Error> {
     let devices = match &settings.scope {
         DeviceScope::Only(paths) => paths.clone(),
         DeviceScope::Host => lvm::Candidates::of_this_host()?.devices,
@@ -116,6 +145,7 @@ fn handle(settings: &Settings, plans: &[GroupPlan<'_>]) -> Result<Lvm, Error> {
         .run_dir(settings.run_dir.join("lvm"))
         .backup_dir(settings.state_dir.join("backup"))
         .host(host)
+        .auto_extend(auto_extend(&settings.classes))
         // Each thin pool has limits of its own, which its backend keeps.
         .refuse_at(FillLimit { data: 100, metadata: 100 });
     if let Some(worker) = &settings.worker {
@@ -348,6 +378,7 @@ impl<'a> Builder<'a> {
                     name: spec.pool_name.clone(),
                     ratio: spec.overprovision_ratio,
                     refuse_at: spec.refuse_at,
+                    auto_extend: spec.auto_extend,
                 };
                 self.settle(&pool.pool)?;
                 Ok(Some(Box::new(pool)))

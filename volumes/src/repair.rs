@@ -50,6 +50,14 @@ pub struct Orphan {
     pub snapshot: Option<SnapshotId>,
 }
 
+impl Repairs {
+    /// Whether there is nothing to be told.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.repairs.is_empty() && self.problems.is_empty() && self.orphans.is_empty()
+    }
+}
+
 impl fmt::Display for Repairs {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { repairs, problems, orphans } = self;

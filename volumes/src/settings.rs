@@ -8,7 +8,7 @@ use lvm::worker::conf::Activation;
 use lvm::worker::host::HostSettings;
 
 use crate::Owner;
-use crate::class::DeviceClass;
+use crate::class::{DeviceClass, NodeLabels};
 
 /// Which devices of the host a node may look at.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -35,6 +35,8 @@ pub struct Settings {
     pub owner: Owner,
     /// The classes of this node.
     pub classes: Vec<DeviceClass>,
+    /// What this node is called and what is said of it, by which classes select their nodes.
+    pub labels: NodeLabels,
     /// Which devices are looked at.
     pub scope: DeviceScope,
     /// Volume groups without our tag that may be taken over.
@@ -64,6 +66,7 @@ impl Settings {
         Self {
             owner,
             classes,
+            labels: NodeLabels::default(),
             scope: DeviceScope::Host,
             adopt: Vec::new(),
             run_dir: "/run/gabion".into(),
@@ -75,6 +78,13 @@ impl Settings {
             activation: Activation::Udev,
             lvm_host: None,
         }
+    }
+
+    /// On this node.
+    #[must_use]
+    pub fn labels(mut self, labels: NodeLabels) -> Self {
+        self.labels = labels;
+        self
     }
 
     /// With these devices.

@@ -10,6 +10,7 @@ use lvm::{LvName, Tag};
 use super::lv::{LvPool, lv_name};
 use super::{Backend, Medium, NewVolume, Origin, Ready, rounded, tags};
 use crate::class::DeviceClass;
+use crate::keeper::Growing;
 use crate::lock::Lock;
 use crate::{Capacity, Content, Error, Kind, Snapshot, SnapshotId, Volume, VolumeId};
 
@@ -42,6 +43,11 @@ pub(crate) trait LvBackend: fmt::Debug + Send + Sync {
     fn is_free(&self, name: &LvName, what: &str, tried: &str) -> Result<(), Error> {
         let _ = (name, what, tried);
         Ok(())
+    }
+
+    /// The thin pool that is to grow before it is full, where there is one.
+    fn growing(&self) -> Option<Growing> {
+        None
     }
 
     fn capacity(&self) -> Result<Capacity, Error>;
@@ -127,6 +133,10 @@ impl<T: LvBackend> Backend for T {
 
     fn more_volumes(&self) -> Result<Option<u64>, Error> {
         Ok(self.pool().look()?.vg().metadata_room().map(|room| room.more_volumes()))
+    }
+
+    fn growing(&self) -> Option<Growing> {
+        LvBackend::growing(self)
     }
 
     fn capacity(&self) -> Result<Capacity, Error> {

@@ -23,6 +23,7 @@ pub(crate) use thick::Thick;
 pub(crate) use thin::Thin;
 
 use crate::class::DeviceClass;
+use crate::keeper::Growing;
 use crate::lock::Lock;
 use crate::mounts::VolumeUsage;
 use crate::{Capacity, Content, Error, Kind, Lifecycle, Snapshot, SnapshotId, Source, Volume, VolumeId};
@@ -176,6 +177,11 @@ pub(crate) trait Backend: fmt::Debug + Send + Sync {
     fn delete_snapshot(&self, snapshot: &Snapshot, tried: &str) -> Result<(), Error> {
         let _ = snapshot;
         Err(self.cannot(tried, "cut snapshots"))
+    }
+
+    /// The thin pool that is to grow before it is full, where there is one.
+    fn growing(&self) -> Option<Growing> {
+        None
     }
 
     /// The refusal of what this kind of pool cannot do.

@@ -4,6 +4,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use devices::Bytes;
+use lvm::autoextend::Policy;
 use lvm::dm::{Dm, PoolMode, ThinPoolStatus};
 use lvm::metadata::{Lv, Vg};
 use lvm::ops::{NewThin, NewThinSnapshot, OnRemove, SizeRange};
@@ -12,7 +13,8 @@ use lvm::{LvName, Tag};
 use super::lv::{LvPool, lv_name, size_of};
 use super::lv_backend::{LvBackend, takes_text};
 use super::{NewVolume, Origin, tags};
-use crate::class::{Ratio, RefuseAt};
+use crate::class::{AutoExtend, Ratio, RefuseAt};
+use crate::keeper::Growing;
 use crate::lock::Lock;
 use crate::{Capacity, Error, Kind, Snapshot, SnapshotId, Volume};
 
@@ -27,6 +29,7 @@ pub(crate) struct Thin {
     pub(crate) name: LvName,
     pub(crate) ratio: Ratio,
     pub(crate) refuse_at: RefuseAt,
+    pub(crate) auto_extend: AutoExtend,
 }
 
 impl Thin {
@@ -168,6 +171,15 @@ impl LvBackend for Thin {
         let new = NewThinSnapshot::new(from, name);
         let _ = self.pool.group.snapshot_thin(&tags.into_iter().fold(new, NewThinSnapshot::tag))?;
         Ok(())
+    }
+
+    fn growing(&self) -> Option<Growing> {
+        let AutoExtend { threshold, by } = self.auto_extend;
+        // Where the group cannot be read now there is nothing to be kept free of it either: the watch fails, and says so.
+        let reserve = self.pool.look().map(|look| self.pool.reserved(look.vg())).unwrap_or_default();
+        let policy = Policy { data_at: threshold, by, reserve, ..Policy::default() };
+        let never = threshold >= 100;
+        (!never).then(|| Growing { group: self.pool.group.clone(), pool: self.name.clone(), policy })
     }
 
     fn delete_snapshot(&self, snapshot: &Snapshot, tried: &str) -> Result<(), Error> {

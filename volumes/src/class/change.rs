@@ -3,6 +3,7 @@
 use std::fmt;
 
 use super::{DeviceClass, Pool};
+use crate::{Error, Kind};
 
 /// A field that was changed and may not be, since the pool is made of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,6 +24,23 @@ impl fmt::Display for FieldChange {
 const BUILT: &str = "the pool is built of it; make another class and move the volumes there";
 const CONSENT: &str = "it was agreed to when the pool was made";
 const CHOSEN: &str = "the disks and nodes of the class were chosen by it";
+
+/// Refuses other classes in the place of these where they differ in what may not change.
+pub(crate) fn check_changes(from: &[DeviceClass], to: &[DeviceClass]) -> Result<(), Error> {
+    let same = |class: &DeviceClass| from.iter().find(|there| there.name == class.name);
+    let forbidden: Vec<String> = to
+        .iter()
+        .filter_map(|class| Some((class, same(class)?)))
+        .flat_map(|(class, there)| {
+            let changes = there.forbidden_changes(class);
+            changes.into_iter().map(|change| format!("class {}: {change}", class.name))
+        })
+        .collect();
+    if forbidden.is_empty() {
+        return Ok(());
+    }
+    Err(Error::new(Kind::InvalidArgument, "take other classes").with_answer(forbidden.join("; ")))
+}
 
 impl DeviceClass {
     /// The fields in which another version of this class differs and may not.

@@ -9,6 +9,9 @@ use crate::Error;
 
 pub(super) fn check(class: &DeviceClass) -> Result<(), Error> {
     let spec = &class.spec;
+    if let Some(selector) = &spec.node_selector {
+        selector.check()?;
+    }
     check_devices(class)?;
     match &spec.pool {
         Pool::Lvm(pool) => check_layout(pool.layout, "spec.pool.lvm.layout")?,

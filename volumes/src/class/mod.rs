@@ -25,6 +25,7 @@
 mod change;
 mod check;
 mod quantity;
+mod selection;
 mod spec;
 #[cfg(test)]
 mod tests;
@@ -34,8 +35,10 @@ use lvm::VgName;
 use serde::Deserialize;
 
 pub use change::FieldChange;
+pub(crate) use change::check_changes;
 pub(crate) use check::check_together;
 pub use quantity::{Reserve, Size};
+pub use selection::NodeLabels;
 pub use spec::{
     AutoExtend, AutoSize, ClassSpec, DeviceMatch, Devices, DirectoryPool, DiscoveryMode, Layout, Linear,
     LvmPool, NodeOperator, NodeRequirement, NodeSelector, NodeSelectorTerm, OnDelete, PartitionPool, Pool,

@@ -149,7 +149,8 @@ fn watch(watch: &WatchPools, settings: Settings, output: &mut Output<'_>) -> Res
         }
         pools.push((group, path.name));
     }
-    let policy = Policy { data_at: watch.at, metadata_at: watch.metadata_at, by: watch.by };
+    let policy =
+        Policy { data_at: watch.at, metadata_at: watch.metadata_at, by: watch.by, ..Policy::default() };
     let mut watcher = Watcher::new(pools, policy)?;
     let end = watch.limit.and_then(|limit| Instant::now().checked_add(Duration::from_secs(limit)));
     loop {
