@@ -10,6 +10,7 @@ mod exit;
 mod failure;
 #[cfg(test)]
 mod fixture;
+mod follow;
 mod host;
 mod kind;
 mod live;

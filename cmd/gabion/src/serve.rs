@@ -2,13 +2,19 @@
 
 use std::fs;
 use std::path::Path;
+use std::time::Duration;
 
 use anyhow::{Context, Result};
 use csi::{Driver, Place, Socket};
-use volumes::class::DeviceClass;
+use volumes::class::{DeviceClass, NodeLabels};
+use volumes::keeper::Keeper;
 use volumes::{Node, Owner, Settings};
 
 use crate::cli::{ControllerMode, NodeArguments};
+use crate::follow;
+
+/// How long what goes on beside the calls may take when the process is told to end.
+const KEEPER_PATIENCE: Duration = Duration::from_secs(3);
 
 /// Serves until the process is told to end.
 pub(crate) fn run(arguments: &NodeArguments) -> Result<()> {
@@ -23,10 +29,19 @@ pub(crate) fn run(arguments: &NodeArguments) -> Result<()> {
         None => line("/etc/machine-id")?.parse::<Owner>().context("taking the machine's id as the owner")?,
     };
     let socket = Socket::bind(&arguments.csi_endpoint)?;
-    let (node, repairs) = Node::open(Settings::new(owner, classes))?;
+    let mut labels = NodeLabels::new(place.node());
+    for (key, value) in &arguments.node_labels {
+        labels = labels.with(key, value);
+    }
+    let (node, repairs) = Node::open(Settings::new(owner, classes).labels(labels))?;
     eprintln!("gabion: {repairs}");
+    let keeper = Keeper::start(&node, |event| eprintln!("gabion: {event}"))?;
+    follow::start(node.clone(), &arguments.config)?;
     eprintln!("gabion: node {} serves CSI on {}", place.node(), socket.path().display());
-    Driver::new(node, place).alpha(arguments.alpha()).run(&socket)?;
+    let served = Driver::new(node, place).alpha(arguments.alpha()).run(&socket);
+    let kept = keeper.stop(KEEPER_PATIENCE);
+    served?;
+    anyhow::ensure!(kept, "what goes on beside the calls had not ended when patience did");
     eprintln!("gabion: ended in order");
     Ok(())
 }

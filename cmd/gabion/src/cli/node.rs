@@ -21,6 +21,10 @@ pub(crate) struct NodeArguments {
     /// The node's name; the host's name where it is not given
     #[arg(long, env = "GABION_NODE_NAME", value_name = "NAME", value_parser = Place::new)]
     pub(crate) node_name: Option<Place>,
+    /// What is said of the node, by which classes select their nodes; may be repeated. The label kubernetes.io/hostname is the
+    /// node's name where it is not given
+    #[arg(long = "node-label", value_name = "KEY=VALUE", value_parser = label)]
+    pub(crate) node_labels: Vec<(String, String)>,
     /// Whose volumes these are; the machine's id where it is not given. Volumes of others are never touched
     #[arg(long, env = "GABION_OWNER", value_name = "ID")]
     pub(crate) owner: Option<Owner>,
@@ -40,4 +44,11 @@ impl NodeArguments {
 pub(crate) enum ControllerMode {
     /// This very process, on the disks of this node
     Local,
+}
+
+fn label(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((key, value)) if !key.is_empty() => Ok((key.to_owned(), value.to_owned())),
+        _ => Err("a label is written KEY=VALUE".to_owned()),
+    }
 }
