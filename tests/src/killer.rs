@@ -9,14 +9,15 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, ensure};
 use devices::Bytes;
+use lvm::dm::{Activity, Dm};
 use lvm::metadata::Vg;
 use lvm::ops::{Group, NewGroup, OldContent};
 use lvm::worker::host::HostSettings;
 use lvm::{DevicePath, Effect, Error, Kind, Lvm, Tag, VgName};
 use tempfile::TempDir;
 
-use crate::Disk;
 use crate::workers::worker_binary;
+use crate::{Disk, eventually, tool};
 
 /// The tag of what the tests own.
 pub const OWNER: &str = "gabion.dev/owner=kill-sweep";
@@ -158,6 +159,36 @@ impl Killer {
         Ok((group, ended))
     }
 
+    /// Stops what runs of the group as the end of the machine does it: nothing of it is in the kernel any more, and no table
+    /// that was not in use yet has come into use.
+    ///
+    /// # Errors
+    ///
+    /// If a device stays.
+    pub fn stop_everything(&self) -> Result<()> {
+        let dm = Dm::open()?;
+        tool::run("dmsetup", ["udevcomplete_all", "--yes"])?;
+        for device in dm.vg_devices(&self.group.uuid())? {
+            let info = dm.info(device.device.number)?;
+            let name = info.name.to_string();
+            if info.has_inactive_table {
+                tool::run("dmsetup", ["clear", &name])?;
+            }
+            if info.activity == Activity::Suspended && info.has_live_table {
+                tool::run("dmsetup", ["resume", &name])?;
+            }
+        }
+        eventually("nothing of the group runs", crate::workers::PATIENCE, || {
+            let devices = dm.vg_devices(&self.group.uuid()).unwrap_or_default();
+            let numbers = devices.iter().filter_map(|device| dm.info(device.device.number).ok());
+            numbers.filter(|info| info.open_count == 0).for_each(|info| {
+                let _ = tool::run("dmsetup", ["remove", &info.name.to_string()]);
+            });
+            devices.is_empty()
+        });
+        Ok(())
+    }
+
     /// A handle that knows nothing of what others did: a program that starts anew.
     ///
     /// # Errors
@@ -182,6 +213,8 @@ pub struct Calls {
     /// Those before which anything was changed since the ioctl before them: a kill at any other finds the devices, the
     /// metadata and the cookies as a kill at the ioctl before it does.
     pub distinct: Vec<usize>,
+    /// The messages to targets.
+    pub messages: Vec<usize>,
 }
 
 impl Calls {
@@ -196,6 +229,9 @@ impl Calls {
             calls.ioctls += 1;
             if changed {
                 calls.distinct.push(calls.ioctls);
+            }
+            if names(request, "DM_TARGET_MSG") {
+                calls.messages.push(calls.ioctls);
             }
             changed = !ONLY_READS.iter().any(|name| names(request, name));
         }
@@ -265,7 +301,9 @@ mod tests {
                    io_submit(0x7f, 1, [{}]) = 1\n\
                    ioctl(4, BLKROGET, [0]) = 0\n\
                    ioctl(4, BLKROGET, [0]) = 0\n\
+                   ioctl(3, DM_TARGET_MSG, {name=\"v-pool-tpool\"}) = 0\n\
                    +++ exited with 0 +++\n";
-        assert_eq!(Calls::of(log), Calls { ioctls: 8, distinct: vec![1, 4, 5, 7] });
+        let expected = Calls { ioctls: 9, distinct: vec![1, 4, 5, 7], messages: vec![9] };
+        assert_eq!(Calls::of(log), expected);
     }
 }

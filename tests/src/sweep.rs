@@ -38,6 +38,8 @@ pub enum Points {
     DistinctBetween(usize, usize),
     /// Those between two ioctls of the worker, counted from its start, both included.
     Between(usize, usize),
+    /// The messages to the group's devices: what came before each of them has reached a pool, and the message has not.
+    Messages,
 }
 
 /// One operation under the sweep.
@@ -63,6 +65,19 @@ impl Sweep<'_> {
     ///
     /// At the first point after which anything is not as it must be.
     pub fn run(&self, points: Points) -> Result<()> {
+        self.run_with(points, &|| Ok(()))
+    }
+
+    /// The same where the machine ends after each kill, and the recovery comes with the next start: no volume may be in use.
+    ///
+    /// # Errors
+    ///
+    /// As [`Sweep::run`].
+    pub fn run_with_restarts(&self, points: Points) -> Result<()> {
+        self.run_with(points, &|| self.killer.stop_everything())
+    }
+
+    fn run_with(&self, points: Points, meanwhile: &dyn Fn() -> Result<()>) -> Result<()> {
         let start = Instant::now();
         let before = self.killer.start_calls()?.ioctls;
         // The first one of its kind may do more than all that follow: a pool's first volume changes the pool.
@@ -86,8 +101,9 @@ impl Sweep<'_> {
                 );
             }
             let begun = Instant::now();
-            let report =
-                self.point(*k).with_context(|| format!("{}, killed at ioctl {k} of {all}", self.name))?;
+            let report = self
+                .point(*k, meanwhile)
+                .with_context(|| format!("{}, killed at ioctl {k} of {all}", self.name))?;
             killed += usize::from(report.is_some());
             for step in report.into_iter().flat_map(|report| report.steps) {
                 *steps.entry(kind_of(&step)).or_default() += 1;
@@ -106,12 +122,13 @@ impl Sweep<'_> {
         Ok(())
     }
 
-    fn point(&self, k: usize) -> Result<Option<Recovered>> {
+    fn point(&self, k: usize, meanwhile: &dyn Fn() -> Result<()>) -> Result<Option<Recovered>> {
         (self.prepare)(self.killer.group()).context("prepare")?;
         let (victim, ended) = self.killer.kill_at(k, self.act)?;
         let report = match ended {
             Ended::Finished => None,
             Ended::Killed => {
+                meanwhile().context("between kill and recovery")?;
                 let report = victim.lvm().recover(victim.uuid(), victim.label());
                 let report =
                     report.map_err(|error| anyhow::anyhow!("{error:?}\nafter: {}", wreck(&victim)))?;
@@ -144,6 +161,7 @@ fn choose(first: usize, calls: &Calls, points: Points) -> Vec<usize> {
             all.into_iter().take(to).skip(from.saturating_sub(1)).collect()
         }
         Points::All => (first..=last).collect(),
+        Points::Messages => calls.messages.iter().copied().filter(|point| *point >= first).collect(),
         Points::Between(from, to) => (first.max(from)..=last.min(to)).collect(),
         Points::Some(count) => {
             let span = last - first;

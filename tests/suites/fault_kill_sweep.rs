@@ -126,6 +126,52 @@ fn lvcreate_thin_snapshot(points: Points) -> Result<()> {
     .run(points)
 }
 
+/// Lets the group run as it did before the machine ended; a volume that is mounted could not be ended with it.
+fn started(group: &Group) -> Result<()> {
+    group.activate()?;
+    Ok(())
+}
+
+fn lvcreate_thin_snapshot_and_restart(points: Points) -> Result<()> {
+    let killer = with_thin()?;
+    Sweep {
+        killer: &killer,
+        name: "lvcreate thin snapshot, and a restart",
+        prepare: &|group| started(group).and_then(|()| gone(group, "s")),
+        act: &|group| done(group.snapshot_thin(&NewThinSnapshot::new(lv("t"), lv("s")))),
+        check: &nothing,
+    }
+    .run_with_restarts(points)
+}
+
+fn lvcreate_thin_and_restart(points: Points) -> Result<()> {
+    let killer = with_thin()?;
+    Sweep {
+        killer: &killer,
+        name: "lvcreate thin, and a restart",
+        prepare: &|group| started(group).and_then(|()| gone(group, "x")),
+        act: &|group| done(group.create_thin(&NewThin::new(lv("pool"), lv("x"), mib(64)))),
+        check: &nothing,
+    }
+    .run_with_restarts(points)
+}
+
+fn lvremove_thin_and_restart(points: Points) -> Result<()> {
+    let killer = with_thin()?;
+    Sweep {
+        killer: &killer,
+        name: "lvremove thin, and a restart",
+        prepare: &|group| {
+            started(group)?;
+            let _ = group.create_thin(&NewThin::new(lv("pool"), lv("x"), mib(64)))?;
+            Ok(())
+        },
+        act: &|group| done(group.remove_volume(&lv("x"), OnRemove::Keep)),
+        check: &nothing,
+    }
+    .run_with_restarts(points)
+}
+
 fn lvcreate_thin_pool(points: Points) -> Result<()> {
     let killer = Killer::new(2, Bytes::gib(1))?;
     Sweep {
@@ -250,6 +296,11 @@ mod smoke {
     fn some_kills_of_an_lvcreate_of_a_thin_snapshot_are_recovered() -> Result<()> {
         if cannot_run() { Ok(()) } else { lvcreate_thin_snapshot(Points::Some(3)) }
     }
+
+    #[test]
+    fn a_thin_snapshot_that_was_taken_and_not_counted_is_removed_after_a_restart() -> Result<()> {
+        if cannot_run() { Ok(()) } else { lvcreate_thin_snapshot_and_restart(Points::Messages) }
+    }
 }
 
 macro_rules! every_point {
@@ -290,6 +341,9 @@ every_point! {
     a_killed_lvcreate_of_a_thin_volume_is_recovered = lvcreate_thin,
     a_killed_lvcreate_of_a_thin_snapshot_is_recovered = lvcreate_thin_snapshot,
     a_killed_lvcreate_of_a_thin_pool_is_recovered = lvcreate_thin_pool,
+    a_killed_lvcreate_of_a_thin_snapshot_is_recovered_after_a_restart = lvcreate_thin_snapshot_and_restart,
+    a_killed_lvcreate_of_a_thin_volume_is_recovered_after_a_restart = lvcreate_thin_and_restart,
+    a_killed_lvremove_of_a_thin_volume_is_recovered_after_a_restart = lvremove_thin_and_restart,
     a_killed_lvextend_of_a_mounted_volume_is_recovered = lvextend_thick,
     a_killed_lvextend_of_a_pools_data_is_recovered = lvextend_pool_data,
     a_killed_lvextend_of_a_pools_metadata_is_recovered = lvextend_pool_metadata,

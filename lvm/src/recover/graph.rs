@@ -63,6 +63,14 @@ pub(super) fn pending_devices<'v>(vg: &'v Vg, live: &[LiveDevice]) -> Vec<(&'v L
     pending
 }
 
+/// Pools that the kernel does not have, and that are still to make a device as far as the metadata know.
+pub(super) fn stopped_pools_with_pending_devices<'v>(vg: &'v Vg, live: &[LiveDevice]) -> Vec<&'v Lv> {
+    let creates = |message: &ThinMessage| matches!(message, ThinMessage::Create(_));
+    let is_pending = |lv: &&Lv| lv.as_thin_pool().is_some_and(|pool| pool.messages.iter().any(creates));
+    let is_live = |lv: &Lv| live.iter().any(|device| device.serves.lv == lv.uuid);
+    vg.thin_pools().filter(is_pending).filter(|lv| !is_live(lv)).collect()
+}
+
 /// Whether another volume than `name` has the thin device, or anything in the kernel stands on it.
 fn is_used(vg: &Vg, live: &[LiveDevice], pool: &Lv, device: &LiveDevice, name: &LvName, id: u32) -> bool {
     let other = |lv: &Lv| lv.name != *name && lv.as_thin().is_some_and(|thin| thin.device_id == id);

@@ -8,12 +8,13 @@ use std::collections::BTreeSet;
 
 use super::compare::{Difference, compare, compare_volumes};
 use super::graph::{
-    active_tops, next_unfinished, pending_devices, pool_device, stray_spare, suspended_from_below,
+    active_tops, next_unfinished, pending_devices, pool_device, stopped_pools_with_pending_devices,
+    stray_spare, suspended_from_below,
 };
 use super::grown::pools_over_grown_metadata;
 use super::live::LiveDevice;
 use super::report::{Recovered, Step};
-use crate::metadata::Vg;
+use crate::metadata::{Lv, Vg};
 use crate::worker::table::TableLine;
 use crate::{Effect, Error, Kind, LvName, Tag, Uuid, VgName};
 
@@ -80,6 +81,7 @@ impl<'w> Order<'w> {
         order.settle()?;
         order.note_remaining()?;
         if order.done.is_open() {
+            order.forget_in_stopped_pools()?;
             order.remove_stray_spare()?;
             order.remove_unfinished()?;
             order.settle()?;
@@ -253,6 +255,38 @@ impl<'w> Order<'w> {
                 Ok(true)
             }
             Err(error) if error.effect() == Effect::Unknown => Err(error),
+            Err(error) => {
+                self.done.failures.push(error.to_string());
+                Ok(false)
+            }
+        }
+    }
+
+    /// After a loss of power no pool runs that could be asked what an interrupted create left in it. When LVM next has to do
+    /// with such a pool it sends once more what was to be sent, is told that a snapshot is there already, and stops, since it
+    /// takes that answer for a volume but not for a snapshot (libdm-deptree.c, `dm_tree_node_add_thin_pool_message`). To start
+    /// the pool sends nothing yet, so that it can be told to forget the device before.
+    fn forget_in_stopped_pools(&mut self) -> Result<(), Error> {
+        let Some((vg, live)) = self.look()? else { return Ok(()) };
+        for pool in stopped_pools_with_pending_devices(&vg, &live) {
+            if self.activate(&vg, pool, "y")? {
+                let lock = self.world.lock(&self.name)?;
+                let forgotten = self.forget_pending();
+                drop(lock);
+                self.activate(&vg, pool, "n")?;
+                forgotten?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Starts or stops a pool; false, with the failure noted, if LVM refused.
+    fn activate(&mut self, vg: &Vg, pool: &Lv, how: &str) -> Result<bool, Error> {
+        let tried = self.tried(&format!("look into pool {}, which has not made a device yet", pool.name));
+        let target = format!("{}/{}", vg.name, pool.name);
+        match self.world.command(&tried, &["lvchange", "--yes", "--activate", how, &target]) {
+            Ok(()) => Ok(true),
+            Err(error) if matches!(error.kind(), Kind::Crashed | Kind::TimedOut) => Err(error),
             Err(error) => {
                 self.done.failures.push(error.to_string());
                 Ok(false)

@@ -364,6 +364,39 @@ fn a_pending_thin_device_is_forgotten_and_made_anew_by_a_refresh() {
 }
 
 #[test]
+fn a_pool_that_does_not_run_is_started_to_forget_what_is_pending_and_stopped_again() {
+    let message = "message1 {\ncreate = \"cut\"\n}";
+    let thins = [("t", 't', 1, ""), ("cut", 'c', 2, "\"gabion.dev/creating\"")];
+    let world = Fake::new(vg(5, &pool(2, message, &thins)), Vec::new(), |world, words| {
+        match words {
+            ["lvchange", "--yes", "--activate", "y", "v/pool"] => {
+                let mut live = live_pool(1);
+                live.truncate(3);
+                live[2].info.open_count = 0;
+                *world.live.borrow_mut() = live;
+            }
+            ["lvchange", "--yes", "--activate", "n", "v/pool"] => world.live.borrow_mut().clear(),
+            ["lvremove", "--yes", "v/cut"] => {
+                assert!(world.live.borrow().is_empty());
+                *world.vg.borrow_mut() = Some(vg(6, &pool(2, "", &[("t", 't', 1, "")])));
+            }
+            other => panic!("{other:?}"),
+        }
+        Ok(())
+    });
+    let report = world.recover();
+    let volume = |name: &str| LvName::new(name).unwrap();
+    assert_eq!(
+        report.steps,
+        [
+            Step::ForgotThinDevice { pool: volume("pool"), id: 2 },
+            Step::RemovedVolume { volume: volume("cut") },
+        ]
+    );
+    assert!(report.is_open() && report.failures.is_empty(), "{report}");
+}
+
+#[test]
 fn a_thin_device_that_somebody_has_is_never_deleted() {
     let message = "message1 {\ncreate = \"cut\"\n}";
     // Another volume has the same number; and the device itself is in use.
