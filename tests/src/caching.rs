@@ -75,12 +75,20 @@ impl Drop for Clear {
     fn drop(&mut self) {
         let end = Instant::now() + Duration::from_secs(20);
         let bcache = Bcache::new();
-        loop {
+        let mut at_rest = false;
+        while Instant::now() < end {
             let backings = bcache.backings().unwrap_or_default();
             let sets = bcache.sets().unwrap_or_default();
-            if (backings.is_empty() && sets.is_empty()) || Instant::now() > end {
-                return;
+            if backings.is_empty() && sets.is_empty() {
+                if at_rest {
+                    return;
+                }
+                // What udev was told before the stop it may register after it.
+                let _ = tool::run("udevadm", ["settle"]);
+                at_rest = true;
+                continue;
             }
+            at_rest = false;
             for backing in &backings {
                 let _ = std::fs::write(format!("/sys/dev/block/{}/bcache/stop", backing.number()), "1");
             }
