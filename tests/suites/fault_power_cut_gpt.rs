@@ -2,7 +2,7 @@
 //!
 //! One copy of the table is always right, and says what was before or what comes after the change that was cut. The next
 //! start refuses a damaged table with the reason, and repairs it when asked to. Another tool's disk beside it is not
-//! touched, nor is any partition but the one that is made.
+//! touched, nor is any partition but the one that is made or removed.
 
 #![allow(clippy::unwrap_used, reason = "a suite is tests only: a panic is its way to fail")]
 
@@ -36,7 +36,8 @@ fn owner() -> Owner {
 struct Recorded {
     recording: Recording,
     tables: Vec<Vec<Partition>>,
-    /// What each change gives a partition that was another's or nobody's: nothing else but the table may be written to.
+    /// What each change gives a partition that was nobody's, or takes from one that goes: nothing else but the table may be
+    /// written to.
     makes: Vec<Option<(Bytes, Bytes)>>,
     repairs: AtomicUsize,
 }
@@ -57,7 +58,10 @@ fn record(changes: usize, seed: u64) -> Result<Recorded> {
             recorder.mark(&format!("begin:{change}"))?;
             change_once(&mut gpt, &mut random, change)?;
             let after = gpt.table().partitions();
-            makes.push(after.iter().find_map(|new| gained(&before, new)));
+            // A partition that goes leaves no signature behind.
+            let gone = before.iter().find(|old| after.iter().all(|new| new.guid != old.guid));
+            let changed = after.iter().find_map(|new| gained(&before, new));
+            makes.push(changed.or(gone.map(|gone| (gone.start, gone.size))));
         } else {
             makes.push(None);
         }
@@ -155,7 +159,7 @@ impl Recorded {
         if self.repairs.fetch_add(1, Ordering::Relaxed).is_multiple_of(16) { verify(&path) } else { Ok(()) }
     }
 
-    /// Nothing is ever written but tables and the partition that is being made.
+    /// Nothing is ever written but tables and the partition that is being made or removed.
     fn writes_only_what_it_may(&self, entries: &[Entry]) -> Result<usize> {
         let mut change = None;
         let mut writes = 0;
