@@ -83,8 +83,8 @@ impl Drop for Clear {
                 if at_rest {
                     return;
                 }
-                // What udev was told before the stop it may register after it.
-                let _ = tool::run("udevadm", ["settle"]);
+                // What udev was told before the stop it may register after it; it can also be stuck on a test's device.
+                let _ = tool::run("udevadm", ["settle", "--timeout=5"]);
                 at_rest = true;
                 continue;
             }
