@@ -5,7 +5,7 @@
 
 use std::fs::{self, File};
 use std::io::{ErrorKind, Read, Write};
-use std::os::unix::fs::{FileTypeExt, PermissionsExt, symlink};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt, symlink};
 use std::path::Path;
 use std::time::Duration;
 
@@ -279,4 +279,29 @@ fn a_partition_and_its_refusals() {
     served.unpublish("db", &target).unwrap();
     served.unstage("db", &staging).unwrap();
     served.delete("db").unwrap();
+}
+
+#[test]
+fn a_published_partition_keeps_its_number_whatever_is_written_to_its_disk() {
+    let Some(mut served) = Served::with("pool: {partition: {}}", &[]) else { return };
+    let (staging, target) = (served.path("staging"), served.path("target"));
+    let disk = served.disk().display().to_string();
+    // What udevd does after anybody wrote to the whole disk.
+    let read_again = || tool::run("blockdev", ["--rereadpt", &disk]).is_ok();
+    served.create(CreateVolumeRequest { volume_capabilities: vec![block()], ..volume("raw") }).unwrap();
+    served.stage("raw", &staging, block()).unwrap();
+    served.publish(at("raw", &staging, &target, block())).unwrap();
+    let published = fs::metadata(&target).unwrap().rdev();
+    assert!(!read_again());
+    served.create(volume("other")).unwrap();
+    served.crash();
+    assert!(!read_again());
+    served.delete("other").unwrap();
+    served.publish(at("raw", &staging, &target, block())).unwrap();
+    assert_eq!((fs::metadata(&target).unwrap().rdev(), mounts_at(&target)), (published, 1));
+    served.unpublish("raw", &target).unwrap();
+    let pause = || std::thread::sleep(Duration::from_millis(100));
+    assert!((0..50).any(|_| read_again() || (pause(), false).1), "it is still kept open");
+    served.unstage("raw", &staging).unwrap();
+    served.delete("raw").unwrap();
 }

@@ -28,6 +28,7 @@ mod changes;
 pub mod class;
 mod error;
 pub mod keeper;
+mod kept_open;
 mod lock;
 mod mounts;
 mod name;

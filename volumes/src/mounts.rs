@@ -229,9 +229,11 @@ impl Node {
                 let target = self.target(&request.target)?;
                 let _ = target.make_file()?;
                 let _ = mount::bind_device(device, &target)?;
+                if let Some(device) = ready.held {
+                    self.kept_open().keep(&request.id, device, [request.target.clone()]);
+                }
             }
         }
-        drop(ready.held);
         Ok(volume)
     }
 
@@ -248,6 +250,7 @@ impl Node {
         if let Some(place) = self.take_away(target, &tried)? {
             let _ = place.remove()?;
         }
+        self.kept_open().release(id, target);
         Ok(())
     }
 

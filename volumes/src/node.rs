@@ -13,6 +13,7 @@ use crate::backend::{Backend, NewVolume, Origin};
 use crate::changes::Changes;
 use crate::class::DeviceClass;
 use crate::keeper::Growing;
+use crate::kept_open::KeptOpen;
 use crate::lock::{Held, Lock};
 use crate::pools::{self, Place, Pools};
 use crate::{
@@ -35,6 +36,7 @@ struct Inner {
     changes: Changes,
     /// Copies of snapshots that run in this process.
     copies: Copies,
+    kept_open: KeptOpen,
 }
 
 impl Node {
@@ -49,22 +51,22 @@ impl Node {
         crate::class::check_together(&settings.classes)?;
         let settings = Arc::new(settings);
         let copies = Copies::default();
-        let (pools, repairs) = {
+        let (pools, mut repairs) = {
             let _lock = Lock::take(&settings.lock_dir, Held::Pools, "open the pools of this node")?;
             let (pools, mut repairs) = pools::open(&settings, &copies)?;
             repairs.repairs.extend(mounts::take_down_new(&settings));
             (pools, repairs)
         };
-        Ok((
-            Self {
-                inner: Arc::new(Inner {
-                    pools: RwLock::new(Arc::new(pools)),
-                    changes: Changes::default(),
-                    copies,
-                }),
-            },
-            repairs,
-        ))
+        let node = Self {
+            inner: Arc::new(Inner {
+                pools: RwLock::new(Arc::new(pools)),
+                changes: Changes::default(),
+                copies,
+                kept_open: KeptOpen::default(),
+            }),
+        };
+        repairs.repairs.extend(node.keep_published_open());
+        Ok((node, repairs))
     }
 
     /// Looks at the disks again: classes whose disks came back are used again, and pools that may take new disks do.
@@ -106,6 +108,10 @@ impl Node {
     #[must_use]
     pub fn settings(&self) -> Arc<Settings> {
         Arc::clone(&self.pools().settings)
+    }
+
+    pub(crate) fn kept_open(&self) -> &KeptOpen {
+        &self.inner.kept_open
     }
 
     pub(crate) fn changes(&self) -> &Changes {
@@ -298,6 +304,7 @@ impl Node {
                 .with_answer(format!("it is mounted at {}", place.display()))
                 .with_advice("unpublish and unstage it first"));
         }
+        self.kept_open().release_all(id);
         backend.delete(&volume, &tried)
     }
 
