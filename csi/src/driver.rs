@@ -11,6 +11,7 @@ use tokio_stream::wrappers::UnixListenerStream;
 use tonic::transport::Server;
 use volumes::{Error, Kind, Node};
 
+use crate::calls::Calls;
 use crate::controller::ControllerService;
 use crate::ending::{self, Ending};
 use crate::group::GroupService;
@@ -125,21 +126,22 @@ impl Driver {
             UnixListenerStream::new(listener.map_err(|cause| Error::system(tried.clone(), cause))?);
         let (end, ending) = ending::serving();
         let told = ending.clone();
-        let serving =
-            self.services(ending).serve_with_incoming_shutdown(incoming, async move { told.begun().await });
-        let patience = async {
+        let calls = Calls::none();
+        let services = self.services(ending, &calls);
+        let serving = services.serve_with_incoming_shutdown(incoming, async move { told.begun().await });
+        let ended = async {
             stop.await;
             end.begin();
-            tokio::time::sleep(PATIENCE).await;
+            tokio::time::timeout(PATIENCE, calls.ended()).await
         };
         tokio::select! {
             served = serving => served.map_err(|cause| Error::new(Kind::Internal, tried).with_source(cause)),
-            () = patience => Err(Error::new(Kind::Unavailable, "end all calls")
+            ended = ended => ended.map_err(|_| Error::new(Kind::Unavailable, "end all calls")
                 .with_answer(format!("some were still under way after {} s", PATIENCE.as_secs()))),
         }
     }
 
-    fn services(self, ending: Ending) -> tonic::transport::server::Router {
+    fn services(self, ending: Ending, calls: &Calls) -> tonic::transport::server::Router {
         let local = Local::new(self.node);
         let controller = ControllerService {
             control: Arc::new(local.clone()),
@@ -149,9 +151,37 @@ impl Driver {
         };
         Server::builder()
             .max_concurrent_streams(STREAMS)
-            .add_service(IdentityServer::new(IdentityService { alpha: self.alpha }))
-            .add_service(ControllerServer::new(controller))
-            .add_service(GroupControllerServer::new(GroupService))
-            .add_service(NodeServer::new(NodeService { local, place: self.place }))
+            .add_service(calls.count(IdentityServer::new(IdentityService { alpha: self.alpha })))
+            .add_service(calls.count(ControllerServer::new(controller)))
+            .add_service(calls.count(GroupControllerServer::new(GroupService)))
+            .add_service(calls.count(NodeServer::new(NodeService { local, place: self.place })))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+    use std::os::unix::net::UnixStream;
+
+    use volumes::{DeviceScope, Settings};
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn who_keeps_his_connection_and_answers_nothing_holds_nobody_up() {
+        let directory = tempfile::tempdir().unwrap();
+        let settings = Settings::new("test".parse().unwrap(), Vec::new())
+            .scope(DeviceScope::Only(Vec::new()))
+            .below(directory.path())
+            // Never started: there is nothing to change.
+            .worker("/bin/true");
+        let path = directory.path().join("csi.sock");
+        let socket = Socket::bind(&format!("unix://{}", path.display()).parse().unwrap()).unwrap();
+        let silent = UnixStream::connect(&path).unwrap();
+        // What every client begins with (RFC 9113, 3.4), and empty settings.
+        (&silent).write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0").unwrap();
+        let driver = Driver::new(Node::open(settings).unwrap().0, Place::new("here").unwrap());
+        let told = tokio::time::sleep(Duration::from_secs(1));
+        driver.serve(&socket, told).await.unwrap();
     }
 }

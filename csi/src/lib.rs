@@ -20,6 +20,7 @@
 
 #![forbid(unsafe_code)]
 
+mod calls;
 mod check;
 mod control;
 mod controller;

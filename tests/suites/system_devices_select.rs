@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a suite is tests only: a panic is its way to fail")]
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write, stdout};
 use std::path::{Path, PathBuf};
@@ -206,7 +207,10 @@ fn disks_that_change_their_names_keep_their_keys() {
         ask_host(&format!("unplug {place}"));
         eventually("the disk is gone", PATIENCE, || !is_there(&format!("rig-0{place}")));
     }
-    for place in [7, 6] {
+    // The one with the later name comes back first, and gets the earlier.
+    let mut places = [6, 7];
+    places.sort_by_key(|place| Reverse(before[&format!("rig-0{place}")].1.clone()));
+    for place in places {
         ask_host(&format!("plug {place}"));
         eventually("the disk is back", PATIENCE, || is_there(&format!("rig-0{place}")));
     }
