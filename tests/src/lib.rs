@@ -6,6 +6,7 @@ pub mod caching;
 pub mod crawl;
 pub mod csi_client;
 pub mod csi_sanity;
+pub mod cycles;
 pub mod disk;
 pub mod expect;
 pub mod faulty;
