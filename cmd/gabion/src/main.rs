@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 mod change;
+mod classes;
 mod cli;
 mod disks;
 mod doctor;
@@ -53,10 +54,14 @@ fn run(cli: &Cli, output: &mut Output<'_>) -> Result<Exit> {
     match &cli.command {
         Command::Devices(arguments) => disks::run(arguments, output)?,
         Command::Pools { group } => pools::show(&Host::read()?, group.as_ref(), output)?,
-        Command::Volumes { group, all } => {
+        Command::Volumes { classes: true, place, .. } => classes::show_volumes(place, output)?,
+        Command::Volumes { group, all, .. } => {
             let which = if *all { Which::All } else { Which::Users };
             volumes::show(&Host::read()?, group.as_ref(), which, output)?;
         }
+        Command::Snapshots { place } => classes::show_snapshots(place, output)?,
+        Command::Classes { place } => classes::show_classes(place, output)?,
+        Command::Class(command) => classes::run_class(command, output)?,
         Command::Volume(command) => change::run_volume(command, settings, output)?,
         Command::Pool(command) => change::run_pool(command, settings, output)?,
         Command::Group(command) => change::run_group(command, settings, output)?,

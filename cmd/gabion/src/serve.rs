@@ -8,8 +8,9 @@ use anyhow::{Context, Result};
 use csi::{Driver, Place, Socket};
 use volumes::class::{DeviceClass, NodeLabels};
 use volumes::keeper::Keeper;
-use volumes::{Node, Owner, Settings};
+use volumes::{Node, Settings};
 
+use crate::classes::owner_of_this_host;
 use crate::cli::{ControllerMode, NodeArguments};
 use crate::follow;
 
@@ -26,7 +27,7 @@ pub(crate) fn run(arguments: &NodeArguments) -> Result<()> {
     };
     let owner = match &arguments.owner {
         Some(owner) => owner.clone(),
-        None => line("/etc/machine-id")?.parse::<Owner>().context("taking the machine's id as the owner")?,
+        None => owner_of_this_host()?,
     };
     let socket = Socket::bind(&arguments.csi_endpoint)?;
     let mut labels = NodeLabels::new(place.node());

@@ -187,6 +187,64 @@ fn people_read_an_error_once_with_what_to_do() {
 }
 
 #[test]
+fn volumes_of_classes_are_named_without_a_group_and_need_classes() {
+    let directory = tempfile::tempdir().unwrap();
+    let config = directory.path().join("classes.yaml");
+    let config = config.to_str().unwrap();
+    // Nobody serves there, and there are no classes.
+    let place = ["--config", config, "--owner", "test", "--csi-endpoint", "unix:///no/such/socket"];
+    let with = |words: &[&str]| gabion(&[words, &place].concat());
+    for words in [
+        &["volume", "create", "Db", "--size", "1GiB"][..],
+        &["volume", "create", "db", "--size", "1GiB", "--pool", "pool"],
+        &["volume", "create", "data/db", "--size", "1GiB", "--class", "fast"],
+        &["volume", "snapshot", "db", "a_b"],
+        &["volume", "snapshot", "db", "cut", "--size", "1GiB"],
+        &["volume", "grow", "db", "--by", "1GiB", "--zero-added"],
+        &["volume", "delete", "db", "--zero"],
+        &["volume", "mount", "data/db", "/x"],
+    ] {
+        let output = with(words);
+        assert_eq!(output.status.code(), Some(2), "{words:?}: {output:?}");
+    }
+    let output = with(&["classes"]);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.code() == Some(1) && said.contains("reading the device classes from"), "{said}");
+}
+
+#[test]
+fn classes_are_checked_and_compared_before_they_are_written() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = |name: &str| directory.path().join(name).to_str().unwrap().to_owned();
+    let (file, config) = (path("new.yaml"), path("classes.yaml"));
+    let apply = |spec: &str, more: &[&str]| {
+        let text = format!(
+            "apiVersion: gabion.dev/v1alpha1\nkind: DeviceClass\nmetadata: {{name: fast}}\nspec: {spec}\n"
+        );
+        std::fs::write(&file, text).unwrap();
+        let output = gabion(&[&["class", "apply", "-f", &file, "--config", &config], more].concat());
+        let said = [output.stdout, output.stderr].concat();
+        (output.status.code(), String::from_utf8(said).unwrap())
+    };
+    let base = "{devices: {paths: [/dev/a]}}";
+    let told = |text: &str| (Some(0), format!("class fast: {text}\n"));
+    assert_eq!(apply(base, &["--dry-run"]), told("added"));
+    assert!(!std::path::Path::new(&config).exists());
+    assert_eq!(apply(base, &[]), told("added"));
+    assert_eq!(apply(base, &[]), told("same"));
+    assert_eq!(apply("{devices: {paths: [/dev/a]}, reserve: 5%}", &[]), told("changed"));
+    let before = std::fs::read(&config).unwrap();
+    for (bad, why) in [
+        ("{devices: {paths: [/dev/a]}, pool: {lvm: {}}}", "spec.pool cannot change"),
+        ("{devices: {paths: [a]}}", "spec.devices"),
+    ] {
+        let (code, said) = apply(bad, &[]);
+        assert!(code == Some(2) && said.contains(why), "{said}");
+    }
+    assert_eq!(std::fs::read(&config).unwrap(), before);
+}
+
+#[test]
 fn help_and_version_are_no_errors_and_tell_the_exit_codes() {
     let help = gabion(&["--help"]);
     assert!(help.status.success());

@@ -10,7 +10,8 @@ use lvm::ops::{
 use lvm::{Error, Kind, LvName};
 
 use super::{Done, Repeat, Settings, group, made, tell, volume_now, wait_for_sync};
-use crate::cli::{Create, Delete, Grow, NewSize, Snapshot, VolumeCommand, VolumeKind, VolumePath};
+use crate::classes;
+use crate::cli::{Create, Delete, Grow, NewSize, Snapshot, VolumeCommand, VolumeKind, VolumePath, VolumeRef};
 use crate::host::Host;
 use crate::output::Output;
 use crate::progress;
@@ -18,11 +19,26 @@ use crate::progress;
 /// Does what is asked to a volume.
 pub(crate) fn run(command: &VolumeCommand, settings: Settings, output: &mut Output<'_>) -> Result<()> {
     match command {
-        VolumeCommand::Create(create) => self::create(create, settings, output),
-        VolumeCommand::Grow(grow) => self::grow(grow, settings, output),
-        VolumeCommand::Snapshot(snapshot) => self::snapshot(snapshot, settings, output),
+        VolumeCommand::Create(create) => match &create.volume {
+            VolumeRef::InGroup(volume) => self::create(volume, create, settings, output),
+            VolumeRef::InClass(id) => classes::create(id, create, output),
+        },
+        VolumeCommand::Grow(grow) => match &grow.volume {
+            VolumeRef::InGroup(volume) => self::grow(volume, grow, settings, output),
+            VolumeRef::InClass(id) => classes::grow(id, grow, output),
+        },
+        VolumeCommand::Snapshot(snapshot) => match &snapshot.origin {
+            VolumeRef::InGroup(origin) => self::snapshot(origin, snapshot, settings, output),
+            VolumeRef::InClass(id) => classes::snapshot(id, snapshot, output),
+        },
+        VolumeCommand::Clone(clone) => classes::clone(clone, output),
+        VolumeCommand::Mount(mount) => classes::mount(mount, output),
+        VolumeCommand::Unmount(unmount) => classes::unmount(unmount, output),
         VolumeCommand::Restore { snapshot } => restore(snapshot, settings, output),
-        VolumeCommand::Delete(delete) => self::delete(delete, settings, output),
+        VolumeCommand::Delete(delete) => match &delete.volume {
+            VolumeRef::InGroup(volume) => self::delete(volume, delete, settings, output),
+            VolumeRef::InClass(id) => classes::delete(id, delete, output),
+        },
         VolumeCommand::Activate { volume } => activation(volume, Wanted::Active, settings, output),
         VolumeCommand::Deactivate { volume } => activation(volume, Wanted::Inactive, settings, output),
         VolumeCommand::Refresh { volume, wait } => {
@@ -51,10 +67,14 @@ pub(crate) fn run(command: &VolumeCommand, settings: Settings, output: &mut Outp
     }
 }
 
-fn create(create: &Create, settings: Settings, output: &mut Output<'_>) -> Result<()> {
-    let volume = &create.volume;
+fn create(volume: &VolumePath, create: &Create, settings: Settings, output: &mut Output<'_>) -> Result<()> {
     let tried = format!("create volume {volume}");
     let refuse = |answer: &str| Error::new(Kind::InvalidArgument, &tried).with_answer(answer);
+    if create.class.is_some() || create.fs_type.is_some() {
+        return Err(refuse("--class and --fs-type mean nothing for a volume of LVM")
+            .with_advice("name it without a group if a volume in a class is meant")
+            .into());
+    }
     let size = SizeRange::at_least(create.size);
     let kind =
         create.kind.unwrap_or(if create.pool.is_some() { VolumeKind::Thin } else { VolumeKind::Linear });
@@ -104,8 +124,7 @@ impl NewSize {
     }
 }
 
-fn grow(grow: &Grow, settings: Settings, output: &mut Output<'_>) -> Result<()> {
-    let volume = &grow.volume;
+fn grow(volume: &VolumePath, grow: &Grow, settings: Settings, output: &mut Output<'_>) -> Result<()> {
     let tried = format!("grow volume {volume}");
     let group = group(&Host::read()?, &volume.group, &[], settings, &tried)?;
     let before = group.volume(&volume.name)?.size;
@@ -120,9 +139,15 @@ fn grow(grow: &Grow, settings: Settings, output: &mut Output<'_>) -> Result<()> 
     tell(output, &text, &Done { changed, volume: volume_now(&group, &volume.name)?, pool: None })
 }
 
-fn snapshot(snapshot: &Snapshot, settings: Settings, output: &mut Output<'_>) -> Result<()> {
-    let (origin, name) = (&snapshot.origin, &snapshot.name);
-    let tried = format!("snapshot volume {origin} as {name}");
+fn snapshot(
+    origin: &VolumePath,
+    snapshot: &Snapshot,
+    settings: Settings,
+    output: &mut Output<'_>,
+) -> Result<()> {
+    let tried = format!("snapshot volume {origin} as {}", snapshot.name);
+    let name = &LvName::new(&snapshot.name)
+        .map_err(|error| Error::new(Kind::InvalidArgument, &tried).with_answer(error.to_string()))?;
     let host = Host::read()?;
     let group = group(&host, &origin.group, &[], settings, &tried)?;
     let vg = host.vg(origin.group.as_str(), &tried)?;
@@ -185,13 +210,18 @@ fn restore(snapshot: &VolumePath, settings: Settings, output: &mut Output<'_>) -
     tell(output, &text, &Done { changed: true, volume: volume_now(&group, &now.name)?, pool: None })
 }
 
-fn delete(delete: &Delete, settings: Settings, output: &mut Output<'_>) -> Result<()> {
+fn delete(volume: &VolumePath, delete: &Delete, settings: Settings, output: &mut Output<'_>) -> Result<()> {
+    if delete.snapshot {
+        return Err(Error::new(Kind::InvalidArgument, format!("delete volume {volume}"))
+            .with_answer("--snapshot means nothing in a group, where one name is one volume")
+            .into());
+    }
     let content = match (delete.discard, delete.zero) {
         (true, _) => OnRemove::Discard,
         (_, true) => OnRemove::Zero,
         _ => OnRemove::Keep,
     };
-    remove(&delete.volume, "volume", content, delete.if_exists, settings, output)
+    remove(volume, "volume", content, delete.if_exists, settings, output)
 }
 
 /// Removes a volume or a thin pool.

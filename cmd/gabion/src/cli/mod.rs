@@ -1,5 +1,6 @@
 //! The command line.
 
+mod class;
 mod devices;
 mod group;
 mod layout;
@@ -14,11 +15,12 @@ use lvm::VgName;
 
 use crate::output::{Format, Units};
 
+pub(crate) use class::{ClassCommand, Clone, Mount, Place, Unmount};
 pub(crate) use devices::{DevicesArguments, DevicesCommand};
 pub(crate) use group::{CreatePool, GroupCommand, GrowPool, PoolCommand, WatchPools};
 pub(crate) use layout::VolumeKind;
 pub(crate) use node::{ControllerMode, NodeArguments};
-pub(crate) use value::VolumePath;
+pub(crate) use value::{VolumePath, VolumeRef};
 pub(crate) use volume::{Create, Delete, Grow, NewSize, Snapshot, VolumeCommand};
 
 /// Local storage: groups of disks, and volumes on them.
@@ -75,7 +77,25 @@ pub(crate) enum Command {
         /// Also thin pools and LVM's hidden volumes
         #[arg(long)]
         all: bool,
+        /// Those of device classes, of whatever kind, by their ids
+        #[arg(long, conflicts_with_all = ["group", "all"])]
+        classes: bool,
+        #[command(flatten)]
+        place: Place,
     },
+    /// Show the snapshots of volumes of device classes
+    Snapshots {
+        #[command(flatten)]
+        place: Place,
+    },
+    /// Show device classes, and what room they have here
+    Classes {
+        #[command(flatten)]
+        place: Place,
+    },
+    /// Change device classes
+    #[command(subcommand)]
+    Class(ClassCommand),
     /// Make, grow, snapshot, restore and delete volumes
     #[command(subcommand)]
     Volume(VolumeCommand),

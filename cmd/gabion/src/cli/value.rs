@@ -5,6 +5,7 @@ use std::str::FromStr;
 
 use devices::{Bytes, Sectors};
 use lvm::{DevicePath, LvName, VgName};
+use volumes::VolumeId;
 
 /// A volume, thin pool or snapshot: `GROUP/NAME`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,6 +30,24 @@ impl FromStr for VolumePath {
 impl fmt::Display for VolumePath {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}/{}", self.group, self.name)
+    }
+}
+
+/// A volume: `GROUP/NAME` of LVM, or the id of one in a device class.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum VolumeRef {
+    InGroup(VolumePath),
+    InClass(VolumeId),
+}
+
+impl FromStr for VolumeRef {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if text.contains('/') {
+            return text.parse().map(Self::InGroup);
+        }
+        text.parse().map(Self::InClass).map_err(|error: volumes::Error| error.to_string())
     }
 }
 
@@ -82,6 +101,15 @@ mod tests {
             "data/a b",
         ] {
             assert!(bad.parse::<VolumePath>().is_err(), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn a_volume_is_of_a_group_or_of_a_class() {
+        assert!(matches!("data/db".parse(), Ok(VolumeRef::InGroup(_))));
+        assert!(matches!("db".parse(), Ok(VolumeRef::InClass(_))));
+        for bad in ["", "Db", "d b", "-db", "/db", "db/", "a\nb"] {
+            assert!(bad.parse::<VolumeRef>().is_err(), "{bad:?}");
         }
     }
 

@@ -4,8 +4,11 @@ use clap::{Args, Subcommand};
 use devices::Bytes;
 use lvm::{DevicePath, LvName};
 
+use volumes::{ClassName, FsType};
+
+use super::class::{Clone, Mount, Place, Unmount};
 use super::layout::{LayoutDetails, VolumeKind};
-use super::value::{self, VolumePath};
+use super::value::{self, VolumePath, VolumeRef};
 
 /// What is done to a volume.
 #[derive(Debug, Subcommand)]
@@ -23,6 +26,12 @@ pub(crate) enum VolumeCommand {
     },
     /// Delete a volume or a snapshot, and all that is on it
     Delete(Delete),
+    /// Make a volume of a class with the content of another one, or of a snapshot
+    Clone(Clone),
+    /// Mount a volume of a class, with a filesystem made at its first use
+    Mount(Mount),
+    /// Take a volume of a class off a directory
+    Unmount(Unmount),
     /// Put a volume into the kernel
     Activate {
         /// The volume, as GROUP/NAME
@@ -70,9 +79,9 @@ pub(crate) enum VolumeCommand {
 /// `gabion volume create`
 #[derive(Debug, Args)]
 pub(crate) struct Create {
-    /// The volume, as GROUP/NAME
-    pub(crate) volume: VolumePath,
-    /// Its size, such as 10GiB; rounded up to the group's extents
+    /// The volume: GROUP/NAME for a volume of LVM, NAME for one in a device class
+    pub(crate) volume: VolumeRef,
+    /// Its size, such as 10GiB; rounded up to what its pool gives out
     #[arg(long, short, value_parser = value::size, allow_hyphen_values = true)]
     pub(crate) size: Bytes,
     /// What it is to be [default: linear; with --pool: thin]
@@ -89,13 +98,21 @@ pub(crate) struct Create {
     /// Wait until its copies are in step
     #[arg(long)]
     pub(crate) wait: bool,
+    /// The device class that it is in [default: the default class]
+    #[arg(long)]
+    pub(crate) class: Option<ClassName>,
+    /// The filesystem that it gets when it is first mounted [default: that of its class]
+    #[arg(long)]
+    pub(crate) fs_type: Option<FsType>,
+    #[command(flatten)]
+    pub(crate) place: Place,
 }
 
 /// `gabion volume grow`
 #[derive(Debug, Args)]
 pub(crate) struct Grow {
-    /// The volume, as GROUP/NAME
-    pub(crate) volume: VolumePath,
+    /// The volume: GROUP/NAME for a volume of LVM, NAME for one in a device class
+    pub(crate) volume: VolumeRef,
     #[command(flatten)]
     pub(crate) to: NewSize,
     /// Write zeroes over what lay where the volume grows, before this command ends; thin volumes need none
@@ -104,6 +121,8 @@ pub(crate) struct Grow {
     /// Disks of the group to use; may be repeated [default: whichever have room]
     #[arg(long = "on", value_name = "DEVICE", value_parser = value::device)]
     pub(crate) on: Vec<DevicePath>,
+    #[command(flatten)]
+    pub(crate) place: Place,
 }
 
 /// A size, or how much more.
@@ -121,10 +140,10 @@ pub(crate) struct NewSize {
 /// `gabion volume snapshot`
 #[derive(Debug, Args)]
 pub(crate) struct Snapshot {
-    /// The volume to cut it from, as GROUP/NAME
-    pub(crate) origin: VolumePath,
-    /// The snapshot's name in the same group
-    pub(crate) name: LvName,
+    /// The volume to cut it from: GROUP/NAME for a volume of LVM, NAME for one in a device class
+    pub(crate) origin: VolumeRef,
+    /// The snapshot's name, in the same group or class
+    pub(crate) name: String,
     /// Space for what changes, for a snapshot of a thick volume; when it is full, the snapshot is lost
     #[arg(long, short, value_parser = value::size, allow_hyphen_values = true)]
     pub(crate) size: Option<Bytes>,
@@ -134,13 +153,18 @@ pub(crate) struct Snapshot {
     /// Succeed if it is there already and is as asked
     #[arg(long)]
     pub(crate) if_absent: bool,
+    #[command(flatten)]
+    pub(crate) place: Place,
 }
 
 /// `gabion volume delete`
 #[derive(Debug, Args)]
 pub(crate) struct Delete {
-    /// The volume or snapshot, as GROUP/NAME
-    pub(crate) volume: VolumePath,
+    /// The volume or snapshot: GROUP/NAME for one of LVM, NAME for one in a device class
+    pub(crate) volume: VolumeRef,
+    /// Of a device class: the snapshot of that name, not the volume
+    #[arg(long)]
+    pub(crate) snapshot: bool,
     /// Tell the disk first that the volume's blocks are not needed any more
     #[arg(long)]
     pub(crate) discard: bool,
@@ -150,4 +174,6 @@ pub(crate) struct Delete {
     /// Succeed if it is not there
     #[arg(long)]
     pub(crate) if_exists: bool,
+    #[command(flatten)]
+    pub(crate) place: Place,
 }
