@@ -21,6 +21,8 @@ use crate::{Disk, Handle, tool};
 pub struct NodeLab {
     /// Its disks.
     pub disks: Vec<Disk>,
+    /// Disks that are not its own.
+    lent: Vec<PathBuf>,
     classes: Vec<DeviceClass>,
     dir: TempDir,
     node: Option<Node>,
@@ -53,9 +55,26 @@ impl NodeLab {
             text = text.replace(&format!("DISK{at}"), &disk.path().display().to_string());
         }
         let classes = DeviceClass::parse_all(&text)?;
-        let mut lab = Self { disks, classes, dir, node: None, others: Vec::new() };
+        let mut lab = Self { disks, lent: Vec::new(), classes, dir, node: None, others: Vec::new() };
         lab.open()?;
         Ok(lab)
+    }
+
+    /// The same on disks that stay when it goes.
+    ///
+    /// # Errors
+    ///
+    /// If the classes are not valid, or one of them cannot be used.
+    pub fn on(disks: Vec<PathBuf>, classes: &str) -> Result<Self> {
+        let dir = tempfile::Builder::new().prefix("gabion-node-").tempdir()?;
+        let classes = DeviceClass::parse_all(classes)?;
+        let mut lab = Self { disks: Vec::new(), lent: disks, classes, dir, node: None, others: Vec::new() };
+        lab.open()?;
+        Ok(lab)
+    }
+
+    fn paths(&self) -> Vec<PathBuf> {
+        self.disks.iter().map(|disk| disk.path().to_owned()).chain(self.lent.iter().cloned()).collect()
     }
 
     /// The node.
@@ -74,8 +93,7 @@ impl NodeLab {
     ///
     /// If there is no worker's binary.
     pub fn settings(&self) -> Result<Settings> {
-        let paths = self.disks.iter().map(|disk| disk.path().to_owned()).collect();
-        settings_on(self.dir.path(), paths, self.classes.clone())
+        settings_on(self.dir.path(), self.paths(), self.classes.clone())
     }
 
     /// Opens the node again, as after its process ended: all its knowledge comes from the disks.
@@ -104,7 +122,7 @@ impl NodeLab {
 
     fn handle(&self) -> Result<Handle> {
         let devices: Vec<DevicePath> =
-            self.disks.iter().map(|disk| Ok(DevicePath::new(disk.path())?)).collect::<Result<_>>()?;
+            self.paths().into_iter().map(|path| Ok(DevicePath::new(path)?)).collect::<Result<_>>()?;
         Handle::on(devices, Activation::Udev, |builder| builder)
     }
 

@@ -19,7 +19,9 @@ const BOTH: [FsType; 2] = [FsType::Ext4, FsType::Xfs];
 /// A filesystem that can count projects, mounted with options.
 #[derive(Debug)]
 pub struct Place {
-    disk: Disk,
+    /// Its own, where it has one.
+    disk: Option<Disk>,
+    device: PathBuf,
     fs: FsType,
     directory: TempDir,
     target: Target,
@@ -42,15 +44,22 @@ impl Place {
     /// If that fails.
     pub fn sized(fs: FsType, size: Bytes, options: &[&str]) -> Result<Self> {
         let disk = Disk::new(size)?;
-        let make = match fs {
-            FsType::Ext4 => MakeOptions::parse(fs, ["-O project,quota", "-E quotatype=prjquota"])?,
-            _ => MakeOptions::none(fs),
-        };
-        Blank::claim(disk.path())?.make(&Format::new(fs, Uuid::new_v4()).with_options(make))?;
+        format(disk.path(), fs)?;
+        let mut place = Self::on(disk.path(), fs, options)?;
+        place.disk = Some(disk);
+        Ok(place)
+    }
+
+    /// One that [`format`] made, on a device that stays.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be mounted.
+    pub fn on(device: &Path, fs: FsType, options: &[&str]) -> Result<Self> {
         let directory = tempfile::tempdir()?;
         let target = Target::below(directory.path(), &directory.path().join("mnt"))?;
         let _ = target.make_directory()?;
-        let place = Self { disk, fs, directory, target };
+        let place = Self { disk: None, device: device.to_owned(), fs, directory, target };
         place.mount(options)?;
         Ok(place)
     }
@@ -61,7 +70,7 @@ impl Place {
     ///
     /// If that fails.
     pub fn mount(&self, options: &[&str]) -> Result<()> {
-        let _ = mount(self.disk.path(), self.fs.as_str(), &MountOptions::parse(options)?, &self.target)?;
+        let _ = mount(&self.device, self.fs.as_str(), &MountOptions::parse(options)?, &self.target)?;
         Ok(())
     }
 
@@ -122,6 +131,20 @@ impl Drop for Place {
             println!("left behind: {error:#}");
         }
     }
+}
+
+/// Makes a filesystem that can count projects on a blank device.
+///
+/// # Errors
+///
+/// If that fails.
+pub fn format(device: &Path, fs: FsType) -> Result<()> {
+    let make = match fs {
+        FsType::Ext4 => MakeOptions::parse(fs, ["-O project,quota", "-E quotatype=prjquota"])?,
+        _ => MakeOptions::none(fs),
+    };
+    Blank::claim(device)?.make(&Format::new(fs, Uuid::new_v4()).with_options(make))?;
+    Ok(())
 }
 
 /// Whether this kernel counts projects on a filesystem; says which does not.

@@ -18,8 +18,8 @@ const RESULTS: &str = include_str!("../../csi/conformance.json");
 /// The reasons for what is skipped.
 const DOCUMENT: &str = include_str!("../../csi/CONFORMANCE.md");
 
-/// Bytes of most volumes. A snapshot of a thick one copies them all.
-const SIZE: u64 = 64 << 20;
+/// Bytes of most volumes: a snapshot of a thick one copies them all.
+const SIZE: u64 = 16 << 20;
 
 /// Bytes of each of two disks.
 const DISK: Bytes = Bytes::gib(2);

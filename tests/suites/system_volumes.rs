@@ -1,4 +1,5 @@
-//! Volumes end to end on real disks: the whole life of one, thick, thin and in a partition.
+//! What logical volumes are more than the whole lives of `fault_volumes_reboot` show: copies that were cut short, and use as
+//! block devices.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
@@ -8,9 +9,7 @@ use std::time::Duration;
 use anyhow::{Result, ensure};
 use devices::Bytes;
 use lvm::ops::NewSnapshot;
-use rig::life::{
-    Copies, FILE, block_life, class, id, kind, mib, new, snapshot_id, wait_until_ready, whole_life,
-};
+use rig::life::{FILE, block_life, class, id, kind, mib, new, snapshot_id, wait_until_ready};
 use rig::node::{NodeLab, check, write};
 use rig::{eventually, skip_unless_dm};
 use volumes::{CreateSnapshot, FsType, Kind, Mode, SnapshotState, Source};
@@ -18,33 +17,6 @@ use volumes::{CreateSnapshot, FsType, Kind, Mode, SnapshotState, Source};
 /// Each is many commands of LVM, and mkfs besides, on an emulated machine that may have others beside it.
 mod seconds_300 {
     use super::*;
-
-    #[test]
-    fn a_thin_volume_lives_a_whole_life_on_ext4() -> Result<()> {
-        if skip_unless_dm() {
-            return Ok(());
-        }
-        let mut lab = NodeLab::new(1, Bytes::gib(1), &class("{thin: {}}", 1, ""))?;
-        whole_life(&mut lab, Copies::Yes)
-    }
-
-    #[test]
-    fn a_thick_volume_lives_a_whole_life_on_ext4() -> Result<()> {
-        if skip_unless_dm() {
-            return Ok(());
-        }
-        let mut lab = NodeLab::new(1, Bytes::gib(1), &class("{lvm: {}}", 1, ""))?;
-        whole_life(&mut lab, Copies::Yes)
-    }
-
-    #[test]
-    fn a_partition_lives_a_whole_life_on_ext4() -> Result<()> {
-        if skip_unless_dm() {
-            return Ok(());
-        }
-        let mut lab = NodeLab::new(2, Bytes::mib(512), &class("{partition: {}}", 2, ""))?;
-        whole_life(&mut lab, Copies::No)
-    }
 
     #[test]
     fn a_copy_that_ended_with_its_process_begins_anew_and_one_without_its_source_has_failed() -> Result<()> {
