@@ -6,6 +6,8 @@ use anyhow::Result;
 use devices::Bytes;
 use rig::life::{block_life, class, id, kind, new};
 use rig::node::NodeLab;
+use rig::power_cut::Random;
+use rig::room::layouts;
 use rig::skip_unless_loop;
 use volumes::{CreateVolume, Kind, SizeRange};
 
@@ -48,6 +50,7 @@ fn what_a_class_of_partitions_promises_can_be_had_and_no_more() -> Result<()> {
     if skip_unless_loop() {
         return Ok(());
     }
-    rig::room::layouts("{partition: {}}", 70, 12, 5)?;
-    rig::room::layouts("{partition: {exclusive: true}}", 70, 4, 3)
+    let seed = Random::seed();
+    layouts("{partition: {}}", 70, seed, 12, 5)?;
+    layouts("{partition: {exclusive: true}}", 70, seed, 4, 3)
 }

@@ -183,9 +183,14 @@ impl Node {
             // The class's options are for its own filesystem.
             format = format.with_options(MakeOptions::parse(fs, &class.spec.volume.mkfs_options)?);
         }
-        let mut record = OnVolume { node: self, backend, volume, device, tried, content: volume.content };
-        let _ = filesystem::ensure(device, &format, &mut record)?;
-        Ok(())
+        let content = volume.content;
+        let mut record = OnVolume { node: self, backend, volume, device, tried, content, failed: None };
+        let made = filesystem::ensure(device, &format, &mut record);
+        // What the record could not be written for is told as it is: a pool may be back at the next try.
+        match record.failed.take() {
+            Some(error) => Err(error),
+            None => Ok(made.map(drop)?),
+        }
     }
 
     /// Shows a staged volume at another place. Already so is no error.
@@ -457,6 +462,8 @@ struct OnVolume<'a> {
     device: &'a Path,
     tried: &'a str,
     content: Content,
+    /// Why the record could not be written.
+    failed: Option<Error>,
 }
 
 impl OnVolume<'_> {
@@ -506,9 +513,9 @@ impl Record for OnVolume<'_> {
             State::Made(fs) => self.set_root_mode(fs).and_then(|()| self.record(Content::Filesystem(fs))),
         };
         done.map_err(|error| {
-            devices::Error::new(devices::Kind::Other, self.tried)
-                .with_answer(error.to_string())
-                .with_source(error)
+            let told = devices::Error::new(devices::Kind::Other, self.tried).with_answer(error.to_string());
+            self.failed = Some(error);
+            told
         })
     }
 }

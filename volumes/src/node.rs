@@ -396,8 +396,15 @@ impl Node {
         let tried = format!("delete snapshot {id}");
         let _lock = self.lock(Held::Snapshot(id), &tried)?;
         let pools = self.pools();
-        let Some((backend, snapshot)) = pools.find_snapshot_anywhere(id, &tried)? else { return Ok(()) };
-        backend.delete_snapshot(&snapshot, &tried)
+        if let Some((backend, snapshot)) = pools.find_snapshot_anywhere(id, &tried)? {
+            return backend.delete_snapshot(&snapshot, &tried);
+        }
+        for place in pools.places.values() {
+            if let Place::Ready(backend) = place {
+                backend.delete_unfinished_snapshot(id)?;
+            }
+        }
+        Ok(())
     }
 
     pub(crate) fn lock(&self, held: Held<'_>, tried: &str) -> Result<Lock, Error> {

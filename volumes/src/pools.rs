@@ -468,7 +468,7 @@ impl<'a> Builder<'a> {
         }
         let sharing = if exclusive { Sharing::Exclusive } else { Sharing::Shared };
         let pool = Partitions { class: class.clone(), owner: owner.clone(), disks: ours, sharing };
-        for (path, done) in pool.repair()? {
+        for (path, done) in pool.repair(&self.settings.lock_dir)? {
             self.repaired(&path, done);
         }
         Ok(Some(pool))

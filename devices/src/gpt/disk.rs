@@ -1,32 +1,27 @@
 //! A partitioned disk: the table and the kernel's view of it, changed together.
 
-use std::io;
 use std::path::{Path, PathBuf};
-use std::thread;
-use std::time::{Duration, Instant};
-
-use rustix::fs::{FlockOperation, flock};
-use rustix::io::Errno;
 
 use super::file::{Access, DiskFile};
 use super::inspect::Damage;
+use super::lock::Turn;
 use super::medium::Medium;
 use super::ours::{Owner, State, VolumeId};
 use super::table::{Partition, PartitionNumber, Table};
 use super::{Gpt, kernel};
 use crate::{Bytes, DeviceNumber, Error, Kind};
 
-/// How long another program may have the disk locked.
-const LOCK_WAIT: Duration = Duration::from_secs(10);
-
 /// A disk with a sound table of ours, and nothing else.
 ///
 /// While it lives, the disk is locked against udev and every program that keeps to its lock
-/// (<https://systemd.io/BLOCK_DEVICE_LOCKING>), so none reads the table half-changed.
+/// (<https://systemd.io/BLOCK_DEVICE_LOCKING>), so none reads the table half-changed. Threads of this process have it in
+/// the order in which they asked; the same thread must not open it twice.
 #[derive(Debug)]
 pub struct Disk {
+    // Closing the file unlocks the disk, before the next one of this process has its turn.
     gpt: Gpt<DiskFile>,
     number: DeviceNumber,
+    _turn: Turn,
 }
 
 impl Disk {
@@ -37,8 +32,8 @@ impl Disk {
     /// As [`Gpt::open`]; [`Kind::Busy`] if another program keeps the disk locked; [`Kind::InUse`] if the kernel has a
     /// partition in use that the table does not have.
     pub fn open(path: &Path, owner: &Owner) -> Result<Self, Error> {
-        let (file, number) = locked(path, Access::Write)?;
-        Self::ready(Gpt::open(file, owner)?, number)
+        let Locked { file, number, turn } = locked(path, Access::Write)?;
+        Self::ready(Gpt::open(file, owner)?, number, turn)
     }
 
     /// Makes an empty table on a blank disk that nobody uses.
@@ -47,13 +42,13 @@ impl Disk {
     ///
     /// As [`Gpt::create`]; [`Kind::InUse`] if the disk or a part of it is in use.
     pub fn create(path: &Path, owner: &Owner) -> Result<Self, Error> {
-        let (file, number) = locked(path, Access::Write)?;
+        let Locked { file, number, turn } = locked(path, Access::Write)?;
         // A descriptor of its own, of the same disk whatever the path leads to by now: as long as it is open nobody can
         // mount or hold anything of the disk, which is wanted now and not later.
         let claim = file.alone()?;
         let gpt = Gpt::create(file, owner)?;
         drop(claim);
-        Self::ready(gpt, number)
+        Self::ready(gpt, number, turn)
     }
 
     /// Mends a damaged table, as [`Gpt::repair`] does, and says what it mended.
@@ -62,13 +57,13 @@ impl Disk {
     ///
     /// As [`Gpt::repair`] and [`Self::open`].
     pub fn repair(path: &Path, owner: &Owner) -> Result<(Self, Vec<Damage>), Error> {
-        let (file, number) = locked(path, Access::Write)?;
+        let Locked { file, number, turn } = locked(path, Access::Write)?;
         let (gpt, damages) = Gpt::repair(file, owner)?;
-        Ok((Self::ready(gpt, number)?, damages))
+        Ok((Self::ready(gpt, number, turn)?, damages))
     }
 
-    fn ready(gpt: Gpt<DiskFile>, number: DeviceNumber) -> Result<Self, Error> {
-        let mut disk = Self { gpt, number };
+    fn ready(gpt: Gpt<DiskFile>, number: DeviceNumber, turn: Turn) -> Result<Self, Error> {
+        let mut disk = Self { gpt, number, _turn: turn };
         disk.tell_kernel()?;
         Ok(disk)
     }
@@ -201,7 +196,14 @@ impl Disk {
     }
 }
 
-fn locked(path: &Path, access: Access) -> Result<(DiskFile, DeviceNumber), Error> {
+/// A disk that nobody else may change.
+struct Locked {
+    file: DiskFile,
+    number: DeviceNumber,
+    turn: Turn,
+}
+
+fn locked(path: &Path, access: Access) -> Result<Locked, Error> {
     let tried = || format!("use the partitions of {}", path.display());
     let file = DiskFile::open(path, access)?;
     let Some(number) = file.number() else {
@@ -212,18 +214,6 @@ fn locked(path: &Path, access: Access) -> Result<(DiskFile, DeviceNumber), Error
             .with_answer("it is a partition itself")
             .with_advice("name the whole disk"));
     }
-    let start = Instant::now();
-    loop {
-        match flock(file.file(), FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => return Ok((file, number)),
-            Err(Errno::AGAIN) if start.elapsed() < LOCK_WAIT => thread::sleep(Duration::from_millis(20)),
-            Err(Errno::AGAIN) => {
-                return Err(Error::new(Kind::Busy, tried())
-                    .with_answer(format!("another program had it locked for {LOCK_WAIT:?}")));
-            }
-            Err(errno) => {
-                return Err(Error::system(format!("lock {}", path.display()), io::Error::from(errno)));
-            }
-        }
-    }
+    let turn = Turn::take(&file, number, &tried())?;
+    Ok(Locked { file, number, turn })
 }

@@ -27,6 +27,7 @@ mod file;
 mod header;
 mod inspect;
 mod kernel;
+mod lock;
 mod mbr;
 mod medium;
 mod ours;

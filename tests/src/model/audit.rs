@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail, ensure};
 use devices::Bytes;
+use devices::filesystem::ProjectQuotas;
 use devices::gpt::{self, DiskFile};
 use devices::mount::MountTable;
 use tonic::Code;
@@ -23,6 +24,8 @@ pub enum Backing {
     Group(String),
     /// In partitions of these disks.
     Disks(Vec<PathBuf>),
+    /// In directories below this one, which counts projects.
+    Directory(PathBuf),
 }
 
 /// Compares everything with the model; no call may be under way.
@@ -41,6 +44,7 @@ pub(super) fn audit(world: &World, calls: &Calls, backing: &Backing) -> Result<(
     match backing {
         Backing::Group(name) => group(name, &sizes, &snapshots),
         Backing::Disks(disks) => partitions(disks, &sizes),
+        Backing::Directory(root) => directories(root, &sizes),
     }
 }
 
@@ -173,5 +177,25 @@ fn partitions(disks: &[PathBuf], volumes: &BTreeMap<String, Bytes>) -> Result<()
     found.sort_unstable();
     expected.sort_unstable();
     ensure!(found == expected, "the partitions have {found:?}, and should have {expected:?}");
+    Ok(())
+}
+
+/// There is a directory, a record and a limit for each volume, and none for nobody.
+fn directories(root: &Path, volumes: &BTreeMap<String, Bytes>) -> Result<()> {
+    let names = |place: &Path| -> Result<BTreeSet<String>> {
+        let entries = fs::read_dir(place)?.map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned()));
+        entries.filter(|name| !matches!(name.as_deref(), Ok(".gabion" | "lost+found"))).collect()
+    };
+    let found = names(root)?;
+    ensure!(found.iter().eq(volumes.keys()), "there are {found:?}, and should be {volumes:?}");
+    let (records, expected) =
+        (names(&root.join(".gabion"))?, volumes.keys().map(|id| format!("{id}.json")).collect());
+    ensure!(records == expected, "the records are {records:?}, and should be {expected:?}");
+    let used = ProjectQuotas::of(root)?.report()?;
+    let mut limits: Vec<Bytes> = used.iter().filter_map(|project| project.limits.space).collect();
+    let mut sizes: Vec<Bytes> = volumes.values().copied().collect();
+    limits.sort_unstable();
+    sizes.sort_unstable();
+    ensure!(limits == sizes, "the limits are {limits:?}, and should be {sizes:?}");
     Ok(())
 }

@@ -1,6 +1,8 @@
 //! Calls as the model makes them, on the driver's socket.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use anyhow::Result;
@@ -15,6 +17,8 @@ use crate::csi_client::Csi;
 
 /// How long any call may take.
 const PATIENCE: Duration = Duration::from_secs(240);
+/// How long a call may take that only looks whether the driver is there.
+const SOON: Duration = Duration::from_secs(5);
 
 /// What came back of a call.
 #[derive(Clone, Debug)]
@@ -49,11 +53,21 @@ impl Answer {
 pub(super) struct Calls {
     csi: Csi,
     directory: PathBuf,
+    /// Counts the kills of the driver.
+    kills: Arc<AtomicU64>,
+    /// That count when this connection was last used.
+    used: AtomicU64,
 }
 
 impl Calls {
-    pub(super) fn new(socket: &Path, directory: &Path) -> Result<Self> {
-        Ok(Self { csi: Csi::connect(socket)?, directory: directory.to_owned() })
+    pub(super) fn new(socket: &Path, directory: &Path, kills: &Arc<AtomicU64>) -> Result<Self> {
+        let used = AtomicU64::new(kills.load(Ordering::SeqCst));
+        Ok(Self {
+            csi: Csi::connect(socket)?,
+            directory: directory.to_owned(),
+            kills: Arc::clone(kills),
+            used,
+        })
     }
 
     pub(super) fn staging(directory: &Path, id: &str) -> PathBuf {
@@ -65,10 +79,24 @@ impl Calls {
     }
 
     fn wait<T>(&self, call: impl Future<Output = Result<Response<T>, Status>>) -> Result<T, Status> {
+        let kills = self.kills.load(Ordering::SeqCst);
+        if self.used.swap(kills, Ordering::SeqCst) != kills {
+            // A connection that lay idle during a kill says so at its next use, which shall be one that changes nothing.
+            let nothing = ControllerGetCapabilitiesRequest {};
+            let _ = self.within(self.csi.controller().controller_get_capabilities(nothing), SOON);
+        }
+        self.within(call, PATIENCE)
+    }
+
+    fn within<T>(
+        &self,
+        call: impl Future<Output = Result<Response<T>, Status>>,
+        patience: Duration,
+    ) -> Result<T, Status> {
         self.csi.wait(async {
-            tokio::time::timeout(PATIENCE, call)
+            tokio::time::timeout(patience, call)
                 .await
-                .unwrap_or_else(|_| Err(Status::deadline_exceeded(format!("no answer within {PATIENCE:?}"))))
+                .unwrap_or_else(|_| Err(Status::deadline_exceeded(format!("no answer within {patience:?}"))))
         })
     }
 

@@ -78,9 +78,14 @@ impl World {
         volumes: usize,
         snapshots: usize,
     ) -> Self {
+        let mode = |at: usize| match uses {
+            Uses::Filesystems => Mode::Filesystem,
+            Uses::Both if at.is_multiple_of(2) => Mode::Filesystem,
+            Uses::Both | Uses::Blocks => Mode::Block,
+        };
         let slot = |at: usize| Slot {
             id: format!("vol-{at}"),
-            mode: if uses == Uses::Both && at.is_multiple_of(2) { Mode::Filesystem } else { Mode::Block },
+            mode: mode(at),
             inner: Mutex::new(Known { beliefs: vec![None], history: Vec::new() }),
         };
         Self {
@@ -358,14 +363,9 @@ impl Outcome {
     }
 }
 
-/// Whether an answer says nothing about the call's effect, and a kill or a disk that is in demand excuses that.
+/// Whether an answer says nothing about the call's effect, and a kill excuses that.
 pub(super) fn is_lost(answer: &Answer, met: Met) -> bool {
     match (met, answer.code) {
-        // A connection that lay idle during a kill says so at its next use; of a driver that stays away the call after that
-        // tells.
-        (_, Code::Unknown) if answer.message == "transport error" => true,
-        // Others had the disk all the time: it is to be tried again.
-        (_, Code::Unavailable) if answer.message.contains("another program had it locked") => true,
         (Met::Nothing, _) => false,
         (_, Code::Unavailable) => true,
         (Met::DeadWorker, _) => false,

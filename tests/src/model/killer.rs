@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -19,7 +19,7 @@ const RECOVERY: Duration = Duration::from_secs(30);
 #[derive(Debug, Default)]
 pub(super) struct Turmoil {
     /// Two more with each kill of the driver; odd while it is down.
-    driver: AtomicU64,
+    pub(super) driver: Arc<AtomicU64>,
     worker: Mutex<Option<Instant>>,
     workers: AtomicU64,
 }

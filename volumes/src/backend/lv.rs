@@ -164,18 +164,30 @@ impl LvPool {
         self.name_by_tag(&format!("{}{id}", tags::SNAPSHOT), tried)
     }
 
-    /// Removes every logical volume that was begun under a tag and never completed.
-    pub(crate) fn delete_unfinished(&self, tag: &str) -> Result<(), Error> {
+    /// Removes every logical volume that was begun under a tag and never completed, and the temporary snapshots that
+    /// serve it: as long as one is there, its origin can neither grow nor go.
+    fn delete_unfinished(&self, tag: &str, temporary: &str) -> Result<(), Error> {
         let names: Vec<LvName> = {
             let look = self.look()?;
             let vg = look.vg();
-            let unfinished = vg.lvs_by_tag(tag).filter(|lv| self.is_ours(vg, lv) && tags::is_unfinished(lv));
-            unfinished.map(|lv| lv.name.clone()).collect()
+            let unfinished = vg.lvs_by_tag(tag).filter(|lv| tags::is_unfinished(lv));
+            let left = vg.lvs_by_tag(temporary).chain(unfinished).filter(|lv| self.is_ours(vg, lv));
+            left.map(|lv| lv.name.clone()).collect()
         };
         for name in names {
             let _ = self.group.remove_volume(&name, OnRemove::Keep)?;
         }
         Ok(())
+    }
+
+    /// The same of a volume that was begun.
+    pub(crate) fn delete_unfinished_volume(&self, id: &VolumeId) -> Result<(), Error> {
+        self.delete_unfinished(&format!("{}{id}", tags::VOLUME), &format!("{}{id}", tags::FOR_VOLUME))
+    }
+
+    /// The same of a snapshot that was begun.
+    pub(crate) fn delete_unfinished_snapshot(&self, id: &SnapshotId) -> Result<(), Error> {
+        self.delete_unfinished(&format!("{}{id}", tags::SNAPSHOT), &format!("{}{id}", tags::FOR_SNAPSHOT))
     }
 
     /// Removes whatever of this class was never completed and is not being made at this moment, and tells its names.

@@ -100,7 +100,11 @@ impl<T: LvBackend> Backend for T {
     }
 
     fn delete_unfinished(&self, id: &VolumeId, _: &str) -> Result<(), Error> {
-        self.pool().delete_unfinished(&format!("{}{id}", tags::VOLUME))
+        self.pool().delete_unfinished_volume(id)
+    }
+
+    fn delete_unfinished_snapshot(&self, id: &SnapshotId) -> Result<(), Error> {
+        self.pool().delete_unfinished_snapshot(id)
     }
 
     fn grow(&self, volume: &Volume, size: SizeRange, tried: &str) -> Result<Volume, Error> {

@@ -173,6 +173,12 @@ pub(crate) trait Backend: fmt::Debug + Send + Sync {
         Err(self.cannot(tried, "cut snapshots"))
     }
 
+    /// Removes a snapshot that was begun and never completed; none is no error.
+    fn delete_unfinished_snapshot(&self, id: &SnapshotId) -> Result<(), Error> {
+        let _ = id;
+        Ok(())
+    }
+
     /// Removes a snapshot.
     fn delete_snapshot(&self, snapshot: &Snapshot, tried: &str) -> Result<(), Error> {
         let _ = snapshot;

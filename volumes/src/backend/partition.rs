@@ -13,6 +13,7 @@ use lvm::ops::SizeRange;
 
 use super::{Backend, Medium, NewVolume, Ready, rounded};
 use crate::class::{DeviceClass, OnDelete, Reserve};
+use crate::lock::{Held, Lock};
 use crate::{Capacity, Content, Error, FsType, Kind, Lifecycle, Owner, Volume, VolumeId};
 
 /// Disks with partitions.
@@ -154,26 +155,65 @@ impl Partitions {
         Ok(fitting.into_iter().map(|(_, disk)| disk).collect())
     }
 
-    /// Removes what was being made or removed when its maker died, and tells what.
-    pub(crate) fn repair(&self) -> Result<Vec<(PathBuf, String)>, Error> {
+    /// Removes what was being made or removed when its maker died, and tells what. What another process is at work with
+    /// stays.
+    pub(crate) fn repair(&self, locks: &Path) -> Result<Vec<(PathBuf, String)>, Error> {
         let mut done = Vec::new();
         for path in &self.disks {
-            let left: Vec<Partition> = self
-                .table(path)?
+            let table = self.table(path)?;
+            let left = table
                 .partitions()
                 .into_iter()
-                .filter(|partition| matches!(partition.state(), State::Creating | State::Removing))
-                .collect();
+                .filter(|partition| matches!(partition.state(), State::Creating | State::Removing));
             for partition in left {
-                let mut disk = self.open(path)?;
-                disk.remove(partition.number)?;
-                done.push((
-                    path.clone(),
-                    format!("removed partition {}, which was half-made or half-removed", partition.number),
-                ));
+                let number = partition.number;
+                let what = format!("partition {number}, which was half-made or half-removed");
+                // An id that is too long for a partition's name is known only to who asks for it.
+                let id: Option<VolumeId> = match table.ownership(self.owner.gpt(), number) {
+                    Some(Ownership::Ours(Some(id))) => Some(id.as_str().parse()?),
+                    _ => None,
+                };
+                let lock = id.map(|id| Lock::take(locks, Held::Volume(&id), &format!("remove {what}")));
+                if lock.as_ref().is_some_and(|lock| matches!(lock, Err(error) if error.kind() == Kind::Busy))
+                {
+                    continue;
+                }
+                let _lock = lock.transpose()?;
+                match self.end_removal(path, &partition) {
+                    Ok(()) => done.push((path.clone(), format!("removed {what}"))),
+                    // Whoever has it open is erasing it.
+                    Err(error) if error.kind() == Kind::InUse => {}
+                    Err(error) => return Err(error),
+                }
             }
         }
         Ok(done)
+    }
+
+    /// Ends what was begun: a partition that was used is erased, as its class demands, before it goes.
+    fn end_removal(&self, path: &Path, partition: &Partition) -> Result<(), Error> {
+        let number = partition.number;
+        if partition.state() == State::Removing && self.class.spec.volume.on_delete != OnDelete::None {
+            // Erasing may take hours: other volumes of the disk are not kept waiting. As long as it is open it stays the
+            // partition of this number.
+            let (node, _held) = {
+                let disk = self.open(path)?;
+                if disk.table().partition(number).as_ref() != Some(partition) {
+                    return Ok(());
+                }
+                let node = disk.node(number)?;
+                let held = File::open(&node);
+                let held = held.map_err(|cause| Error::system(format!("open {}", node.display()), cause))?;
+                (node, held)
+            };
+            self.erase(&node)?;
+        }
+        let mut disk = self.open(path)?;
+        // Another process may have ended it meanwhile.
+        if disk.table().partition(number).as_ref() == Some(partition) {
+            let _ = disk.remove(number)?;
+        }
+        Ok(())
     }
 
     fn erase(&self, node: &Path) -> Result<(), Error> {
@@ -240,28 +280,23 @@ impl Backend for Partitions {
 
     fn delete(&self, volume: &Volume, tried: &str) -> Result<(), Error> {
         let (path, partition) = self.must_find(&volume.id, tried)?;
-        let mut disk = self.open(path)?;
-        let node = disk.node(partition.number)?;
         // Nobody may use it from here on, whatever happens to this process.
-        disk.set_state(partition.number, State::Removing)?;
-        if let Err(error) = self.erase(&node) {
+        let marked = self.open(path)?.set_state(partition.number, State::Removing)?;
+        let removed = self.end_removal(path, &marked);
+        if removed.as_ref().is_err_and(|error| error.kind() == Kind::InUse) {
             // It is still whole where somebody uses it.
-            if error.kind() == Kind::InUse {
-                disk.set_state(partition.number, partition.state())?;
-            }
-            return Err(error);
+            self.open(path)?.set_state(partition.number, partition.state())?;
         }
-        disk.remove(partition.number)?;
-        Ok(())
+        removed
     }
 
     fn delete_unfinished(&self, id: &VolumeId, tried: &str) -> Result<(), Error> {
-        if let Some((path, partition)) = self.find(id, tried)?
-            && matches!(partition.state(), State::Creating | State::Removing)
-        {
-            self.open(path)?.remove(partition.number)?;
+        match self.find(id, tried)? {
+            Some((path, partition)) if matches!(partition.state(), State::Creating | State::Removing) => {
+                self.end_removal(path, &partition)
+            }
+            _ => Ok(()),
         }
-        Ok(())
     }
 
     fn grow(&self, volume: &Volume, size: SizeRange, tried: &str) -> Result<Volume, Error> {

@@ -111,8 +111,7 @@ impl Thick {
     pub(super) fn begin_snapshot(&self, id: &SnapshotId, source: &Volume, tried: &str) -> Result<(), Error> {
         let from = self.pool.name_of(&source.id, tried)?;
         let name = lv_name('s', id.as_str(), tried)?;
-        self.remove_temporary(For::Snapshot(id))?;
-        self.pool.delete_unfinished(&format!("{}{id}", tags::SNAPSHOT))?;
+        self.pool.delete_unfinished_snapshot(id)?;
         self.has_room(source.size, tried)?;
         let begun = self
             .target(&name, source.size, tags::of_snapshot(id, &source.id, &self.pool.class.name)?)
@@ -124,8 +123,7 @@ impl Thick {
             });
         if let Err(error) = begun {
             // What of this fails stays marked as incomplete.
-            let _ = self.remove_temporary(For::Snapshot(id));
-            let _ = self.pool.delete_unfinished(&format!("{}{id}", tags::SNAPSHOT));
+            let _ = self.pool.delete_unfinished_snapshot(id);
             return Err(error);
         }
         self.start_copy(id, source.size)
@@ -265,7 +263,7 @@ impl Thick {
             Ok(volume) => Ok(volume),
             Err(error) => {
                 // It stays marked as incomplete where this fails.
-                let _ = self.pool.delete_unfinished(&format!("{}{}", tags::VOLUME, new.id));
+                let _ = self.pool.delete_unfinished_volume(new.id);
                 Err(error)
             }
         }
