@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::str::FromStr;
+use std::sync::Arc;
 
 /// Longest name of a group or a volume, in bytes (`NAME_LEN` of LVM less the terminating zero).
 const NAME_MAX: usize = 127;
@@ -141,7 +142,7 @@ text_newtype!(VgName);
 
 /// The name of a logical volume within its group: 1 to 127 bytes of `[A-Za-z0-9+_.-]`, no leading hyphen.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct LvName(String);
+pub struct LvName(Box<str>);
 
 impl LvName {
     /// Checks a name that a caller may give to a volume.
@@ -154,7 +155,7 @@ impl LvName {
         let prefix = RESERVED_PREFIXES.into_iter().find(|prefix| name.0.starts_with(prefix));
         let part = || RESERVED_PARTS.into_iter().find(|part| name.0.contains(part));
         match prefix.or_else(part) {
-            Some(reserved) => Err(NameError::Reserved { name: name.0, reserved }),
+            Some(reserved) => Err(NameError::Reserved { name: name.0.into(), reserved }),
             None => Ok(name),
         }
     }
@@ -166,7 +167,7 @@ impl LvName {
     /// [`NameError`] where LVM itself would not have written it.
     pub fn existing(name: &str) -> Result<Self, NameError> {
         check_syntax("logical volume name", name)?;
-        Ok(Self(name.to_owned()))
+        Ok(Self(name.into()))
     }
 
     /// The device-mapper name of this volume: group and volume with hyphens doubled, joined by one hyphen,
@@ -197,8 +198,10 @@ impl LvName {
 text_newtype!(LvName);
 
 /// A tag of a PV, group or volume: 1 to 1,024 bytes of `[A-Za-z0-9_+.-/=!:#&]`, no leading hyphen.
+///
+/// Copies share its text: thousands of volumes bear the same few.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Tag(String);
+pub struct Tag(Arc<str>);
 
 impl Tag {
     /// Checks a tag.
@@ -222,13 +225,13 @@ impl Tag {
         if tag.starts_with('-') {
             return Err(NameError::Form { what: WHAT, name: tag.to_owned() });
         }
-        Ok(Self(tag.to_owned()))
+        Ok(Self(tag.into()))
     }
 
     /// A tag that this library writes itself.
     pub(crate) fn literal(tag: &'static str) -> Self {
         debug_assert!(Self::new(tag).is_ok(), "{tag} is no tag");
-        Self(tag.to_owned())
+        Self(tag.into())
     }
 }
 

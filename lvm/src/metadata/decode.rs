@@ -83,7 +83,8 @@ impl Members {
     }
 
     fn add_lv(&mut self, name: &str, key: &str, section: Cursor<'_, '_>) -> Result<(), Defect> {
-        self.lvs.push(lv(&Fields::new(section, name, key), key, &self.keys)?);
+        let lv = lv(&Fields::new(section, name, key), key, &self.keys, self.lvs.last())?;
+        self.lvs.push(lv);
         Ok(())
     }
 }
@@ -204,7 +205,7 @@ fn bare_vg(fields: &Fields<'_, '_>, name: &str) -> Result<Vg, Defect> {
         seqno: fields.need_number("seqno")?,
         format: fields.some_text("format")?,
         flags: fields.flags(VgFlag::from_word)?,
-        tags: fields.tags()?,
+        tags: fields.tags(&[])?,
         system_id: fields.some_text("system_id")?,
         lock_type: fields.some_text("lock_type")?,
         lock_args: fields.some_text("lock_args")?,
@@ -249,12 +250,13 @@ fn pv(fields: &Fields<'_, '_>, key: &str) -> Result<Pv, Defect> {
         pe_count: fields.need_extents("pe_count")?,
         bootloader_area,
         flags: fields.flags(PvFlag::from_word)?,
-        tags: fields.tags()?,
+        tags: fields.tags(&[])?,
         device: None,
     })
 }
 
-fn lv(fields: &Fields<'_, '_>, name: &str, keys: &PvKeys) -> Result<Lv, Defect> {
+/// A volume; `like` is the one before it, which mostly has the same tags and comes from the same host.
+fn lv(fields: &Fields<'_, '_>, name: &str, keys: &PvKeys, like: Option<&Lv>) -> Result<Lv, Defect> {
     let read_ahead = match fields.get("read_ahead") {
         None => ReadAhead::Auto,
         Some(Item::Scalar(super::text::Scalar::Int(-1))) => ReadAhead::None,
@@ -264,9 +266,10 @@ fn lv(fields: &Fields<'_, '_>, name: &str, keys: &PvKeys) -> Result<Lv, Defect> 
         name: fields.lv_name(name)?,
         uuid: fields.need_uuid()?,
         flags: fields.flags(LvFlag::from_word)?,
-        tags: fields.tags()?,
+        tags: fields.tags(like.map_or(&[], |like| &like.tags))?,
         creation_time: fields.time("creation_time")?,
-        creation_host: fields.some_text("creation_host")?,
+        creation_host: fields
+            .shared_text("creation_host", like.and_then(|like| like.creation_host.as_ref()))?,
         allocation_policy: allocation_policy(fields)?.unwrap_or(AllocationPolicy::Inherit),
         read_ahead,
         profile: fields.some_text("profile")?,

@@ -1,6 +1,7 @@
 //! Typed access to the entries of a section.
 
 use std::cell::Cell;
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use devices::Sectors;
@@ -132,6 +133,15 @@ impl<'t, 'a> Fields<'t, 'a> {
         Ok(self.text(key)?.filter(|text| !text.is_empty()).map(Into::into))
     }
 
+    /// The same, shared with `like` where that says the same.
+    pub(super) fn shared_text(&self, key: &str, like: Option<&Arc<str>>) -> Result<Option<Arc<str>>, Defect> {
+        let share = |text: &str| match like {
+            Some(like) if **like == *text => Arc::clone(like),
+            _ => text.into(),
+        };
+        Ok(self.text(key)?.filter(|text| !text.is_empty()).map(share))
+    }
+
     /// A list; an absent one is empty.
     pub(super) fn list(&self, key: &str) -> Result<&'t [Scalar<'a>], Defect> {
         match self.get(key) {
@@ -146,7 +156,7 @@ impl<'t, 'a> Fields<'t, 'a> {
         &self,
         key: &str,
         into: &mut Vec<T>,
-        make: impl Fn(&str) -> Result<T, Defect>,
+        mut make: impl FnMut(&str) -> Result<T, Defect>,
     ) -> Result<(), Defect> {
         let list = self.list(key)?;
         // Groups have thousands of such lists, so none gets more memory than it needs.
@@ -166,9 +176,13 @@ impl<'t, 'a> Fields<'t, 'a> {
         Ok(flags)
     }
 
-    pub(super) fn tags(&self) -> Result<Vec<Tag>, Defect> {
-        let mut tags = Vec::new();
-        let tag = |text: &str| Tag::new(text).map_err(|error| self.defect(error.to_string()));
+    /// The tags, shared with those in the same places of `like` where they are the same.
+    pub(super) fn tags(&self, like: &[Tag]) -> Result<Vec<Tag>, Defect> {
+        let (mut tags, mut like) = (Vec::new(), like.iter());
+        let tag = |text: &str| match like.next() {
+            Some(like) if like.as_str() == text => Ok(like.clone()),
+            _ => Tag::new(text).map_err(|error| self.defect(error.to_string())),
+        };
         self.texts("tags", &mut tags, tag)?;
         Ok(tags)
     }

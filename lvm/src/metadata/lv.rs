@@ -1,5 +1,6 @@
 //! Logical volumes as the metadata text has them.
 
+use std::sync::Arc;
 use std::time::SystemTime;
 
 use devices::Sectors;
@@ -53,8 +54,8 @@ pub struct Lv {
     pub tags: Vec<Tag>,
     /// When it was made.
     pub creation_time: Option<SystemTime>,
-    /// Where it was made.
-    pub creation_host: Option<Box<str>>,
+    /// Where it was made; volumes share the text.
+    pub creation_host: Option<Arc<str>>,
     /// Where its extents come from.
     pub allocation_policy: AllocationPolicy,
     /// How far the kernel reads ahead.
