@@ -1,6 +1,6 @@
 //! Partition tables beside a real udevd: what we make, grow and remove is what `/dev/disk` shows.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::io::{Seek, SeekFrom};
 use std::path::{Path, PathBuf};
@@ -44,59 +44,91 @@ fn udev(node: &Path) -> Result<BTreeMap<String, String>> {
         .collect())
 }
 
-/// The links in a directory of `/dev/disk` that lead to partitions of a disk, and where they lead.
-fn links(directory: &str, disk: &Path) -> Result<BTreeMap<String, PathBuf>> {
-    let mut found = BTreeMap::new();
-    let directory = Path::new("/dev/disk").join(directory);
-    if !directory.exists() {
-        return Ok(found);
-    }
-    for entry in fs::read_dir(directory)? {
-        let entry = entry?;
-        // A link whose device has just gone leads nowhere.
-        let Ok(node) = entry.path().canonicalize() else { continue };
-        if node.to_string_lossy().starts_with(&*disk.to_string_lossy()) && node != disk {
-            found.insert(entry.file_name().to_string_lossy().into_owned(), node);
-        }
-    }
-    Ok(found)
+/// Where udevd has names of partitions.
+const NAMES: [&str; 2] = ["/dev/disk/by-partuuid", "/dev/disk/by-partlabel"];
+
+/// A disk all of whose partitions everybody must know.
+struct Watched<'a> {
+    disk: &'a Path,
+    /// The names that were there before: udevd can forget one when its partition goes while it looks at it, and the name
+    /// then leads to whatever gets that partition's node.
+    left: BTreeSet<PathBuf>,
 }
 
-/// Fails unless udevd, the kernel, sgdisk and libblkid have exactly the partitions of the table. While somebody has the
-/// table open udevd waits, so each look and each change opens it anew.
-fn agree(disk: &Path) -> Result<()> {
-    settle()?;
-    let table = Table::open(disk, &owner()?)?;
-    let partitions = table.table().partitions();
-    let by_uuid = links("by-partuuid", disk)?;
-    let by_label = links("by-partlabel", disk)?;
-    ensure!(
-        by_uuid.len() == partitions.len() && by_label.len() == partitions.len(),
-        "{by_uuid:?} {by_label:?}"
-    );
-    for partition in &partitions {
-        let node = table.node(partition.number)?.canonicalize()?;
-        ensure!(by_uuid.get(&partition.guid.to_string()) == Some(&node), "{partition:?}: {by_uuid:?}");
-        ensure!(by_label.get(&partition.name) == Some(&node), "{partition:?}: {by_label:?}");
-        let size = File::open(&node)?.seek(SeekFrom::End(0))?;
-        ensure!(size == partition.size.get(), "{}: {size}", node.display());
-        let known = udev(&node)?;
-        let expected = [
-            ("ID_PART_ENTRY_UUID", partition.guid.to_string()),
-            ("ID_PART_ENTRY_NAME", partition.name.clone()),
-            ("ID_PART_ENTRY_NUMBER", partition.number.to_string()),
-            ("ID_PART_ENTRY_OFFSET", (partition.start.get() / 512).to_string()),
-            ("ID_PART_ENTRY_SIZE", (partition.size.get() / 512).to_string()),
-        ];
-        for (key, value) in expected {
-            ensure!(known.get(key) == Some(&value), "{key} of {} is {:?}", node.display(), known.get(key));
-        }
+impl<'a> Watched<'a> {
+    fn new(disk: &'a Path) -> Result<Self> {
+        settle()?;
+        let entries = NAMES.iter().filter_map(|directory| fs::read_dir(directory).ok()).flatten();
+        let left = entries.map(|entry| Ok(entry?.path())).collect::<Result<_>>()?;
+        Ok(Self { disk, left })
     }
-    let device = disk.to_str().context("no text")?;
-    let said = tool::run("sgdisk", ["--verify", device])?;
-    ensure!(said.contains("No problems found"), "{said}");
-    let said = tool::run("blkid", ["-p", "-s", "PTUUID", "-o", "value", device])?;
-    ensure!(said.trim() == table.table().disk_guid().to_string(), "{said}");
+
+    /// The names in a directory that lead to partitions of the disk, and where they lead.
+    fn names(&self, directory: &str) -> Result<BTreeMap<String, PathBuf>> {
+        let mut found = BTreeMap::new();
+        let Ok(entries) = fs::read_dir(directory) else { return Ok(found) };
+        for entry in entries {
+            let entry = entry?;
+            // One whose device has just gone leads nowhere.
+            let Ok(node) = entry.path().canonicalize() else { continue };
+            let is_part =
+                node.to_string_lossy().starts_with(&*self.disk.to_string_lossy()) && node != self.disk;
+            if is_part && !self.left.contains(&entry.path()) {
+                found.insert(entry.file_name().to_string_lossy().into_owned(), node);
+            }
+        }
+        Ok(found)
+    }
+
+    /// Fails unless udevd, the kernel, sgdisk and libblkid have exactly the partitions of the table. While somebody has
+    /// the table open udevd waits, so each look and each change opens it anew.
+    fn agree(&self) -> Result<()> {
+        settle()?;
+        let table = Table::open(self.disk, &owner()?)?;
+        let partitions = table.table().partitions();
+        let [by_uuid, by_label] = [self.names(NAMES[0])?, self.names(NAMES[1])?];
+        ensure!(
+            by_uuid.len() == partitions.len() && by_label.len() == partitions.len(),
+            "{by_uuid:?} {by_label:?} beside {:?}",
+            self.left
+        );
+        for partition in &partitions {
+            let node = table.node(partition.number)?.canonicalize()?;
+            ensure!(by_uuid.get(&partition.guid.to_string()) == Some(&node), "{partition:?}: {by_uuid:?}");
+            ensure!(by_label.get(&partition.name) == Some(&node), "{partition:?}: {by_label:?}");
+            known(partition, &node)?;
+        }
+        let device = self.disk.to_str().context("no text")?;
+        let said = tool::run("sgdisk", ["--verify", device])?;
+        ensure!(said.contains("No problems found"), "{said}");
+        let said = tool::run("blkid", ["-p", "-s", "PTUUID", "-o", "value", device])?;
+        ensure!(said.trim() == table.table().disk_guid().to_string(), "{said}");
+        Ok(())
+    }
+
+    /// One change of the table, after which everybody agrees; what it gave.
+    fn changed<T>(&self, change: impl FnOnce(&mut Table) -> Result<T>) -> Result<T> {
+        let done = change(&mut Table::open(self.disk, &owner()?)?)?;
+        self.agree()?;
+        Ok(done)
+    }
+}
+
+/// Fails unless the kernel and udevd know a partition as the table has it.
+fn known(partition: &Partition, node: &Path) -> Result<()> {
+    let size = File::open(node)?.seek(SeekFrom::End(0))?;
+    ensure!(size == partition.size.get(), "{}: {size}", node.display());
+    let known = udev(node)?;
+    let expected = [
+        ("ID_PART_ENTRY_UUID", partition.guid.to_string()),
+        ("ID_PART_ENTRY_NAME", partition.name.clone()),
+        ("ID_PART_ENTRY_NUMBER", partition.number.to_string()),
+        ("ID_PART_ENTRY_OFFSET", (partition.start.get() / 512).to_string()),
+        ("ID_PART_ENTRY_SIZE", (partition.size.get() / 512).to_string()),
+    ];
+    for (key, value) in expected {
+        ensure!(known.get(key) == Some(&value), "{key} of {} is {:?}", node.display(), known.get(key));
+    }
     Ok(())
 }
 
@@ -104,36 +136,30 @@ fn add(table: &mut Table, name: &str, size: Bytes) -> Result<Partition> {
     Ok(table.add(&id(name)?, size, State::New)?)
 }
 
-/// One change of the table, after which everybody agrees; what it gave.
-fn changed<T>(disk: &Path, change: impl FnOnce(&mut Table) -> Result<T>) -> Result<T> {
-    let done = change(&mut Table::open(disk, &owner()?)?)?;
-    agree(disk)?;
-    Ok(done)
-}
-
 /// Each kind of change, while a partition is mounted all the time.
 fn changed_while_mounted(disk: &Path) -> Result<()> {
+    let watched = Watched::new(disk)?;
     drop(Table::create(disk, &owner()?)?);
-    agree(disk)?;
-    let used = changed(disk, |table| add(table, "used", Bytes::mib(64)))?;
+    watched.agree()?;
+    let used = watched.changed(|table| add(table, "used", Bytes::mib(64)))?;
     let node = Table::open(disk, &owner()?)?.node(used.number)?;
     format("ext4", &node)?;
     let mounted = Mounted::new("ext4", &node)?;
     mounted.write("file", 4)?;
-    let second = changed(disk, |table| add(table, "second", Bytes::mib(16)))?;
-    let third = changed(disk, |table| add(table, "third", Bytes::mib(16)))?;
-    changed(disk, |table| Ok(table.grow(third.number, Bytes::mib(48)).map(drop)?))?;
-    let refusal = changed(disk, |table| kind(table.remove(used.number)))?;
+    let second = watched.changed(|table| add(table, "second", Bytes::mib(16)))?;
+    let third = watched.changed(|table| add(table, "third", Bytes::mib(16)))?;
+    watched.changed(|table| Ok(table.grow(third.number, Bytes::mib(48)).map(drop)?))?;
+    let refusal = watched.changed(|table| kind(table.remove(used.number)))?;
     ensure!(refusal == Kind::InUse, "{refusal:?}");
-    changed(disk, |table| Ok(table.remove(second.number).map(drop)?))?;
+    watched.changed(|table| Ok(table.remove(second.number).map(drop)?))?;
     // The mounted one grows into the gap, under its filesystem.
-    changed(disk, |table| Ok(table.grow(used.number, Bytes::mib(72)).map(drop)?))?;
-    changed(disk, |table| Ok(table.set_state(third.number, State::Formatting).map(drop)?))?;
+    watched.changed(|table| Ok(table.grow(used.number, Bytes::mib(72)).map(drop)?))?;
+    watched.changed(|table| Ok(table.set_state(third.number, State::Formatting).map(drop)?))?;
     mounted.check("file", 4)?;
     mounted.unmount()?;
     for number in [used.number, third.number] {
         settle()?;
-        changed(disk, |table| Ok(table.remove(number).map(drop)?))?;
+        watched.changed(|table| Ok(table.remove(number).map(drop)?))?;
     }
     Ok(())
 }
