@@ -22,7 +22,7 @@ use play::Player;
 use steps::STEPS;
 
 /// Disks of the demonstration; they can be pulled out without asking the guest.
-const DISKS: DiskSpec = DiskSpec { count: 3, bytes: 4 << 30, bus: Bus::Scsi };
+const DISKS: DiskSpec = DiskSpec { count: 4, bytes: 4 << 30, bus: Bus::Scsi };
 
 /// What a person at the screen is told to expect.
 const PROMISE: Duration = Duration::from_secs(5 * 60);
@@ -39,7 +39,7 @@ pub fn run(_: &Arguments) -> Result<ExitCode> {
     let begun = Instant::now();
     println!("Everything below happens in a disposable machine; this host's disks are not touched.");
     println!("Lines with a $ are typed in that machine, and every change of storage goes through gabion.");
-    println!("\n[{:6.1} s] Boot a machine with three empty disks of 4 GiB", 0.0);
+    println!("\n[{:6.1} s] Boot a machine with four empty disks of 4 GiB", 0.0);
     let mut machine = Machine::boot(&lock, &kernel, &MachineSpec { disks: vec![DISKS], programs })?;
     let (release, uptime) = machine.booted();
     println!("           Linux {release} is ready after {:.1} s of its own time", uptime.as_secs_f64());

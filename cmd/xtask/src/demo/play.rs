@@ -13,7 +13,7 @@ const LIMIT: Duration = Duration::from_secs(180);
 /// Where the text of a step begins.
 const INDENT: &str = "           ";
 /// What the disks are called in the steps, in their order.
-const DISK_NAMES: [&str; 3] = ["{a}", "{b}", "{c}"];
+const DISK_NAMES: [&str; 4] = ["{a}", "{b}", "{c}", "{d}"];
 
 /// Plays steps on a machine.
 #[derive(Debug)]
@@ -51,6 +51,7 @@ impl<'a> Player<'a> {
                 println!("{INDENT}(disk {} is pulled out of the running machine)", index + 1);
                 self.machine.unplug(*index)
             }
+            Act::Serve(command) => self.serve(command),
             Act::CutPower { during, after } => self.cut_power(during, after),
         }
     }
@@ -103,6 +104,28 @@ impl<'a> Player<'a> {
         }
         self.checked += 1;
         println!("{INDENT}✓ {claim}");
+        Ok(())
+    }
+
+    /// Starts the driver, outside of the group of processes that ends with its command.
+    fn serve(&mut self, command: &str) -> Result<()> {
+        println!("{INDENT}$ {command} &");
+        let script = format!(
+            "( echo 0 > /sys/fs/cgroup/cgroup.procs; exec {command} ) > /run/node.log 2>&1 &
+             for nth in $(seq 600); do
+                 grep 'serves CSI' /run/node.log && exit 0
+                 sleep 0.1
+             done
+             cat /run/node.log; exit 1"
+        );
+        let output = self.guest(&script)?;
+        for line in output.text().lines() {
+            println!("{INDENT}{line}");
+        }
+        if !output.status.success() {
+            bail!("the driver does not serve{}", log_of(&output));
+        }
+        self.checked += 1;
         Ok(())
     }
 

@@ -1,6 +1,6 @@
 //! The story: what is typed, and what must come of it.
 //!
-//! `{a}`, `{b}` and `{c}` stand for the disks. Checksums of what was written are kept outside the machine's own disks
+//! `{a}` to `{d}` stand for the disks. Checksums of what was written are kept outside the machine's own disks
 //! and memory, in /run/out, so that they outlive its power.
 
 /// A part of the story.
@@ -24,6 +24,8 @@ pub(super) enum Act {
         /// What proves it.
         script: &'static str,
     },
+    /// The driver is started, and goes on beside what follows.
+    Serve(&'static str),
     /// A disk is pulled out, by its place among the disks.
     Unplug(usize),
     /// The power is cut while a script writes, once it has written `after`.
@@ -225,6 +227,78 @@ ls /run/demo/*",
             ),
         ],
     },
+    Step {
+        title: "Serve volumes of a device class on the fourth disk, by a CSI driver on a socket",
+        acts: &[
+            run(
+                "cat > /run/fast.yaml <<'END'
+apiVersion: gabion.dev/v1alpha1
+kind: DeviceClass
+metadata: {name: fast}
+spec:
+  default: true
+  devices: {paths: [{d}]}
+  pool: {thin: {}}
+END",
+                &[],
+            ),
+            Act::Serve(
+                "gabion node --config /run/fast.yaml --owner demo --controller=local --csi-endpoint unix:///run/gabion/csi.sock",
+            ),
+            run("gabion classes --config /run/fast.yaml", &["fast", "thin", "gabion-fast"]),
+            run("gabion classes --config /run/fast.yaml --bytes > /run/room", &[]),
+            run("gabion volume create web --size 300MiB", &["created volume web: 300 MiB"]),
+            run(
+                "gabion volume mount web /run/demo/web
+head -c 20M /dev/urandom > /run/demo/web/data
+(cd /run/demo/web && sha256sum data) > /run/out/web.sum",
+                &["volume web is mounted at /run/demo/web"],
+            ),
+        ],
+    },
+    Step {
+        title: "The same driver: snapshot, overwrite, grow, restore, compare",
+        acts: &[
+            run("gabion volume snapshot web before", &["cut snapshot before of volume web"]),
+            run("echo oops > /run/demo/web/data && sync", &[]),
+            run("gabion volume grow web --size 600MiB", &["grew volume web from 300 MiB to 600 MiB"]),
+            check(
+                "its filesystem grew with it while it was mounted",
+                "test $(df --output=size -k /run/demo/web | tail -n 1) -gt $((400 * 1024))",
+            ),
+            run("gabion volume clone --snapshot before old", &["created volume old: 300 MiB"]),
+            run("gabion volume mount old /run/demo/old && ls /run/demo/old", &["data"]),
+            check(
+                "the restored volume holds what was there when the snapshot was cut",
+                "cd /run/demo/old && sha256sum --check --quiet /run/out/web.sum",
+            ),
+            check("the other one holds what was written since", "grep -qx oops /run/demo/web/data"),
+            run("gabion volumes --classes && gabion snapshots", &["web", "old", "snapshot/before"]),
+        ],
+    },
+    Step {
+        title: "The same driver: delete everything, and the space is back",
+        acts: &[
+            fails(6, "gabion volume delete web", &["mounted at"]),
+            run(
+                "gabion volume unmount web /run/demo/web
+gabion volume unmount old /run/demo/old
+gabion volume delete web
+gabion volume delete old
+gabion volume delete --snapshot before",
+                &["deleted volume web", "deleted volume old", "deleted snapshot before"],
+            ),
+            check("there is as much room as before", "gabion classes --config /run/fast.yaml --bytes | cmp - /run/room"),
+            check(
+                "told to end, the driver ends in order",
+                "pkill -TERM -f 'gabion [n]ode' && for nth in $(seq 300); do
+                     grep -q 'ended in order' /run/node.log && exit 0
+                     sleep 0.1
+                 done
+                 cat /run/node.log; exit 1",
+            ),
+        ],
+    },
 ];
 
 /// Proves that every filesystem holds what was written to it first.
@@ -242,13 +316,14 @@ mod tests {
             let proves = |act: &Act| match act {
                 Act::Run(run) => run.exit != 0 || !run.says.is_empty(),
                 Act::Check { .. } => true,
-                Act::Unplug(_) | Act::CutPower { .. } => false,
+                Act::Serve(_) | Act::Unplug(_) | Act::CutPower { .. } => false,
             };
             assert!(step.acts.iter().any(proves), "{}", step.title);
             for act in step.acts {
                 let script = match act {
                     Act::Run(run) => run.command,
                     Act::Check { script, .. } => script,
+                    Act::Serve(command) => command,
                     Act::CutPower { during, .. } => during,
                     Act::Unplug(_) => continue,
                 };
