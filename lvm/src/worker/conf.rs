@@ -77,8 +77,9 @@ pub struct Conf {
     pub host: HostSettings,
 }
 
-/// Memory for reading and writing metadata, in KiB: the text of 16 MiB areas fits twice.
-const IO_MEMORY_KIB: u32 = 65_536;
+/// Memory for reading and writing metadata, in KiB: the longest text of a 16 MiB area, which is half of it, and labels.
+/// LVM takes it as a whole, and locks all of it into memory whenever it suspends a device.
+const IO_MEMORY_KIB: u32 = 9_216;
 /// Options of `thin_check` and `cache_check`, which activation runs.
 const CHECK: &str = r#"[ "-q", "--clear-needs-check-flag" ]"#;
 

@@ -46,6 +46,7 @@ fn serve() -> io::Result<()> {
         if !send(&mut socket, &reply)? {
             break;
         }
+        ffi::process::give_memory_back();
     }
     Ok(())
 }
