@@ -1,30 +1,59 @@
 //! What the kernel says of a thin pool before something new is asked of it.
 
+use std::thread;
+use std::time::{Duration, Instant};
+
 use super::Group;
-use super::seen::Seen;
+use super::seen::{Need, Seen};
 use crate::command::LvChange;
 use crate::dm::{Dm, PoolMode, ThinPoolStatus};
 use crate::metadata::Lv;
 use crate::{Error, Kind, Space};
+
+/// How long the kernel and the group may count a pool's changes differently.
+const AGREEMENT: Duration = Duration::from_secs(5);
+const PAUSE: Duration = Duration::from_millis(50);
 
 impl Group {
     /// Makes sure that a pool can take something new.
     ///
     /// An inactive one is activated, since only then does the kernel tell its transaction id; with a wrong one, LVM
     /// would commit a change first and fail then.
+    ///
+    /// While another volume of the pool is made, the kernel's id and the group's differ for a moment; where its maker died
+    /// they do so until the group is recovered.
     pub(crate) fn pool_ready(&self, seen: &Seen, pool: &Lv, tried: &str) -> Result<(), Error> {
         self.needs_kernel(tried)?;
-        let dm = Dm::open()?;
-        let vg = seen.vg().uuid;
-        let status = match dm.pool_status(&vg, &pool.uuid)? {
-            Some(status) => Some(status),
+        let limits = self.lvm.settings().refuse_at;
+        let end = Instant::now() + AGREEMENT;
+        let mut pool = pool.clone();
+        loop {
+            let status = self.pool_status(seen, &pool, tried)?;
+            let differs = matches!(&status, Some(ThinPoolStatus::Working(used))
+                if used.transaction_id != committed_id(&pool));
+            if !differs || Instant::now() > end {
+                return pool_can_take_more(&pool, status.as_ref(), limits, tried);
+            }
+            if self.lvm.workers().is_some_and(|workers| !workers.quarantined().is_empty()) {
+                // Any command has its group recovered first.
+                self.run(seen, tried, &(LvChange::Activate, seen.target(&pool.name)))?;
+            } else {
+                thread::sleep(PAUSE);
+            }
+            let now = Seen::of(&self.lvm, self.uuid, Need::Complete, tried)?;
+            pool = now.own_pool(self, &pool.name, tried)?.clone();
+        }
+    }
+
+    fn pool_status(&self, seen: &Seen, pool: &Lv, tried: &str) -> Result<Option<ThinPoolStatus>, Error> {
+        let (dm, vg) = (Dm::open()?, seen.vg().uuid);
+        match dm.pool_status(&vg, &pool.uuid)? {
+            Some(status) => Ok(Some(status)),
             None => {
                 self.run(seen, tried, &(LvChange::Activate, seen.target(&pool.name)))?;
-                dm.pool_status(&vg, &pool.uuid)?
+                dm.pool_status(&vg, &pool.uuid)
             }
-        };
-        let limits = self.lvm.settings().refuse_at;
-        pool_can_take_more(pool, status.as_ref(), limits, tried)
+        }
     }
 
     /// Makes sure that a pool can grow. The kernel grows nothing of a pool that has failed or waits for a check, and LVM, which
@@ -46,6 +75,11 @@ fn broken(answer: String, tried: &str) -> Error {
     Error::new(Kind::Inconsistent, tried)
         .with_answer(answer)
         .with_advice("deactivate the pool, and repair it")
+}
+
+/// The count of a pool's changes in the metadata of its group.
+fn committed_id(pool: &Lv) -> u64 {
+    pool.as_thin_pool().map_or(0, |pool| pool.transaction_id)
 }
 
 /// Fill of a pool's metadata, in percent, from which the kernel may have stopped for lack of room.
@@ -70,7 +104,7 @@ fn pool_can_take_more(
         Some(_) => return broken(format!("thin pool {name} has failed")),
         None => return broken(format!("thin pool {name} is not active")),
     };
-    let committed = pool.as_thin_pool().map_or(0, |pool| pool.transaction_id);
+    let committed = committed_id(pool);
     if used.transaction_id != committed {
         return broken(format!(
             "thin pool {name} needs repair: its transaction id is {} in the kernel and {committed} in the group's \
