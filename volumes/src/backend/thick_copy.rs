@@ -163,7 +163,8 @@ impl Thick {
         // Another process may be at it.
         let _lock = Lock::take(&self.locks, Held::Copy(id), &tried)?;
         if !self.is_to_be_copied(id)? {
-            return Ok(());
+            // What it was copied from may be left: its removal is all that was to be done.
+            return self.remove_temporary(For::Snapshot(id));
         }
         let name = self.pool.snapshot_name(id, &tried)?;
         let temporary = For::Snapshot(id).name(&tried)?;
@@ -210,8 +211,14 @@ impl Thick {
         let mut snapshots = self.pool.snapshots()?;
         let look = self.pool.look()?;
         for snapshot in &mut snapshots {
-            let SnapshotState::Copying { total, .. } = snapshot.state else { continue };
             let source = For::Snapshot(&snapshot.id).tag()?;
+            let SnapshotState::Copying { total, .. } = snapshot.state else {
+                // As long as its temporary snapshot is there, the volume can neither grow nor go.
+                if look.vg().lv_by_tag(source.as_str()).is_some() {
+                    snapshot.state = SnapshotState::Copying { done: snapshot.size, total: snapshot.size };
+                }
+                continue;
+            };
             snapshot.state = match self.copies.progress(&snapshot.id) {
                 Some(progress) => SnapshotState::Copying { done: progress.done, total: progress.total },
                 None if look.vg().lv_by_tag(source.as_str()).is_some() => {
