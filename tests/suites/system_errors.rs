@@ -144,7 +144,8 @@ fn locked(group: &Group, handle: &Handle) -> Result<()> {
     let lock = handle.workers().path("lock/V_v");
     let held = File::options().create(true).truncate(false).write(true).open(&lock)?;
     held.lock()?;
-    let impatient = group.lvm().with_deadline(Duration::from_secs(3)).group_by_uuid(group.uuid())?;
+    // Long enough for several tries on a slow machine: one that does not end in time leaves its effect in doubt.
+    let impatient = group.lvm().with_deadline(Duration::from_secs(6)).group_by_uuid(group.uuid())?;
     let row: Row<'_> = ("create while another process has the lock", Kind::Busy, &|group| {
         group.create_volume(&untouched("x", 4)).map(drop)
     });
