@@ -163,24 +163,18 @@ mod tests {
     use std::io::Write;
     use std::os::unix::net::UnixStream;
 
-    use volumes::{DeviceScope, Settings};
-
     use super::*;
+    use crate::tests::node_without_classes;
 
     #[tokio::test(start_paused = true)]
     async fn who_keeps_his_connection_and_answers_nothing_holds_nobody_up() {
         let directory = tempfile::tempdir().unwrap();
-        let settings = Settings::new("test".parse().unwrap(), Vec::new())
-            .scope(DeviceScope::Only(Vec::new()))
-            .below(directory.path())
-            // Never started: there is nothing to change.
-            .worker("/bin/true");
         let path = directory.path().join("csi.sock");
         let socket = Socket::bind(&format!("unix://{}", path.display()).parse().unwrap()).unwrap();
         let silent = UnixStream::connect(&path).unwrap();
         // What every client begins with (RFC 9113, 3.4), and empty settings.
         (&silent).write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0").unwrap();
-        let driver = Driver::new(Node::open(settings).unwrap().0, Place::new("here").unwrap());
+        let driver = Driver::new(node_without_classes(directory.path()), Place::new("here").unwrap());
         let told = tokio::time::sleep(Duration::from_secs(1));
         driver.serve(&socket, told).await.unwrap();
     }

@@ -2,6 +2,7 @@
 //! none reaches the library's disks, for there are none.
 
 use std::future::Future;
+use std::path::Path;
 use std::sync::Arc;
 
 use tempfile::TempDir;
@@ -22,6 +23,16 @@ fn hostile() -> [String; 3] {
     ["a\nb".into(), "\0".into(), "x".repeat(1 << 20)]
 }
 
+/// A node that has nothing to change.
+pub(crate) fn node_without_classes(directory: &Path) -> Node {
+    let settings = Settings::new("test".parse().unwrap(), Vec::new())
+        .scope(DeviceScope::Only(Vec::new()))
+        .below(directory)
+        // Never started.
+        .worker("/bin/true");
+    Node::open(settings).unwrap().0
+}
+
 struct Services {
     controller: ControllerService<Local>,
     node: NodeService,
@@ -32,12 +43,7 @@ struct Services {
 impl Services {
     fn new() -> Self {
         let directory = tempfile::tempdir().unwrap();
-        let settings = Settings::new("test".parse().unwrap(), Vec::new())
-            .scope(DeviceScope::Only(Vec::new()))
-            .below(directory.path())
-            // Never started: there is nothing to change.
-            .worker("/bin/true");
-        let local = Local::new(Node::open(settings).unwrap().0);
+        let local = Local::new(node_without_classes(directory.path()));
         let place = Place::new("here").unwrap();
         let alpha = Alpha::Offered;
         let (_, ending) = crate::ending::serving();

@@ -56,11 +56,24 @@ impl fmt::Display for Footprint {
 }
 
 fn proportional(pid: u32) -> Result<Bytes> {
+    rollup(pid, ["Pss:"])
+}
+
+/// The sum of some lines of a process's `smaps_rollup` (proc(5)).
+///
+/// # Errors
+///
+/// If the kernel does not tell, or tells no such line.
+pub fn rollup<const N: usize>(pid: u32, names: [&str; N]) -> Result<Bytes> {
     let path = format!("/proc/{pid}/smaps_rollup");
     let text = fs::read_to_string(&path).with_context(|| format!("read {path}"))?;
-    let kib = text.lines().find_map(|line| line.strip_prefix("Pss:")?.trim().strip_suffix(" kB"));
-    let kib: u64 = kib.with_context(|| format!("{path} tells no Pss"))?.trim().parse()?;
-    Ok(Bytes::kib(kib))
+    let mut sum = 0;
+    for name in names {
+        let kib = text.lines().find_map(|line| line.strip_prefix(name)?.trim().strip_suffix(" kB"));
+        let kib: u64 = kib.with_context(|| format!("{path} tells no {name}"))?.trim().parse()?;
+        sum += kib;
+    }
+    Ok(Bytes::kib(sum))
 }
 
 #[cfg(test)]

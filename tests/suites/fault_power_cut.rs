@@ -15,8 +15,8 @@ use lvm::ops::{PoolSize, SizeRange};
 use lvm::worker::conf::Activation;
 use lvm::{DevicePath, LvName, Tag, VgName};
 use rig::power_cut::{
-    Acknowledged, Action, BLOCK, Blocks, Entry, Images, OfflineGroup, Point, Random, Recorder, Recording,
-    Replay, Stops, read_blocks,
+    Acknowledged, BLOCK, Blocks, Entry, Images, OfflineGroup, Point, Random, Recorder, Recording, Replay,
+    Stops, read_blocks,
 };
 use rig::{Disk, Handle, skip_unless_dm, skip_unless_installed, sweep, tool};
 
@@ -297,29 +297,9 @@ fn lose(replay: &mut Replay, point: Point, extent: Extent, seed: u64) -> Result<
 
 /// Leaves out one flush before an acknowledgement after the other, until the audit fails. Tells how many it took.
 fn control(recording: &Recording, extent: Extent, seed: u64) -> Result<usize> {
-    let entries = recording.log()?.entries;
-    let is_before = |index: usize| {
-        let next = entries.get(index + 1).map(|entry| &entry.action);
-        matches!(next, Some(Action::Mark(text)) if text.starts_with("ack:"))
-    };
-    let is_flush = |index: &usize| entries[*index].durability.is_flush() && is_before(*index);
-    recording.left_out((0..entries.len()).filter(is_flush), Stops::EachWrite, |replay, flush| {
-        let next = entries[flush + 1..].iter().position(|entry| entry.durability.is_flush());
-        let end = next.map_or(entries.len(), |next| flush + 1 + next);
-        while let Some(point) = replay.next_point()? {
-            if point.entry < flush {
-                continue;
-            }
-            let audited = audit(replay.images(), replay.marks());
-            if audited.is_err() || lose(replay, point, extent, seed).is_err() {
-                return Ok(true);
-            }
-            // The next flush makes up for the one that was left out.
-            if point.entry > end {
-                break;
-            }
-        }
-        Ok(false)
+    recording.left_out_before_acknowledgement(|replay, point| {
+        audit(replay.images(), replay.marks())?;
+        lose(replay, point, extent, seed).map(drop)
     })
 }
 

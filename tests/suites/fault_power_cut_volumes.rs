@@ -48,12 +48,12 @@ fn look(recording: &Recording, extent: Extent, seed: u64) -> Result<Seen> {
     let every = all.div_ceil(extent.started.max(1)).max(1);
     let mut seen = Seen::default();
     while let Some(point) = replay.next_point()? {
-        let told = |what: &str| format!("{what} of {all}: {point:?}, after {:?}", replay.marks().last());
-        audit(replay.images(), replay.marks()).with_context(|| told("point"))?;
+        let told = |what: &str| format!("{what} {}", replay.tell(point));
+        audit(replay.images(), replay.marks()).with_context(|| told("audit at"))?;
         seen.points += 1;
         if point.number % every == every / 2 {
             let started = start(replay.images(), replay.marks());
-            seen.started += usize::from(started.with_context(|| told("started at point"))?);
+            seen.started += usize::from(started.with_context(|| told("started at"))?);
         }
         seen.losses += lose(&mut replay, point, extent, seed)?;
     }
@@ -62,50 +62,15 @@ fn look(recording: &Recording, extent: Extent, seed: u64) -> Result<Seen> {
 }
 
 fn lose(replay: &mut Replay, point: Point, extent: Extent, seed: u64) -> Result<usize> {
-    if !point.durability.is_flush() || replay.open_writes() == 0 {
-        return Ok(0);
-    }
-    let marks = replay.marks().to_vec();
-    for choice in 0..extent.losses {
-        let seed = seed ^ ((point.number as u64) << 8) ^ choice;
-        replay
-            .with_losses(seed, |_| true, |images| audit(images, &marks))
-            .with_context(|| format!("losses {seed} at {point:?}, after {:?}", marks.last()))?;
-    }
-    Ok(usize::try_from(extent.losses)?)
+    Ok(replay.with_choices(point, extent.losses, seed, |_| true, audit)?.len())
 }
 
-/// Leaves out one flush before an acknowledgement after the other, until the audit fails: with none of them missed it could
-/// not tell a flush from nothing. Tells how many it took.
+/// Leaves out one flush before an acknowledgement after the other, until the audit fails. Tells how many it took.
 fn control(recording: &Recording, extent: Extent, seed: u64) -> Result<usize> {
-    let entries = recording.log()?.entries;
-    let is_before = |index: usize| {
-        let next = entries.get(index + 1).map(|entry| &entry.action);
-        matches!(next, Some(Action::Mark(text)) if text.starts_with("ack:"))
-    };
-    let is_flush = |index: &usize| entries[*index].durability.is_flush() && is_before(*index);
-    let flushes: Vec<usize> = (0..entries.len()).filter(is_flush).collect();
-    for (number, flush) in flushes.iter().enumerate() {
-        let next = entries[flush + 1..].iter().position(|entry| entry.durability.is_flush());
-        let end = next.map_or(entries.len(), |next| flush + 1 + next);
-        let log = recording.log()?.without_flush(*flush)?;
-        let mut replay = Replay::of(log, &recording.slices, Stops::EachWrite)?;
-        while let Some(point) = replay.next_point()? {
-            if point.entry < *flush {
-                continue;
-            }
-            if audit(replay.images(), replay.marks()).is_err()
-                || lose(&mut replay, point, extent, seed).is_err()
-            {
-                return Ok(number + 1);
-            }
-            // The next flush makes up for the one that was left out.
-            if point.entry > end {
-                break;
-            }
-        }
-    }
-    bail!("none of {} flushes before an acknowledgement was missed", flushes.len())
+    recording.left_out_before_acknowledgement(|replay, point| {
+        audit(replay.images(), replay.marks())?;
+        lose(replay, point, extent, seed).map(drop)
+    })
 }
 
 /// Nothing was written to what is not ours since the node was opened.

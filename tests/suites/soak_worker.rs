@@ -4,8 +4,9 @@
 
 use std::fs;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use lvm::run::ReturnCode;
+use rig::footprint::rollup;
 use rig::skip_unless_loop;
 use rig::workers::Bench;
 
@@ -18,12 +19,8 @@ struct Footprint {
 }
 
 fn footprint(pid: u32) -> Result<Footprint> {
-    let rollup = fs::read_to_string(format!("/proc/{pid}/smaps_rollup"))?;
-    let field = |name: &str| {
-        let line = rollup.lines().find_map(|line| line.strip_prefix(name)).context("no such line")?;
-        line.trim().trim_end_matches(" kB").trim().parse::<i64>().context("no number")
-    };
-    let private = field("Private_Clean:")? + field("Private_Dirty:")?;
+    let private = rollup(pid, ["Private_Clean:", "Private_Dirty:"])?;
+    let private = i64::try_from(private.get() / 1024)?;
     Ok(Footprint { private, descriptors: fs::read_dir(format!("/proc/{pid}/fd"))?.count() })
 }
 

@@ -40,6 +40,19 @@ pub enum Content {
     Block,
 }
 
+impl Content {
+    /// The word for it, on the disks and for people: `new`, `formatting`, `block`, or the filesystem.
+    #[must_use]
+    pub fn as_word(self) -> &'static str {
+        match self {
+            Self::New => "new",
+            Self::Formatting => "formatting",
+            Self::Filesystem(fs) => fs.as_str(),
+            Self::Block => "block",
+        }
+    }
+}
+
 /// What a volume's content was copied from.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Source {

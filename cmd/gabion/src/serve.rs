@@ -1,16 +1,14 @@
 //! `gabion node`: the CSI driver of this host.
 
-use std::fs;
-use std::path::Path;
 use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use csi::{Driver, Place, Socket};
-use volumes::class::{DeviceClass, NodeLabels};
+use volumes::class::NodeLabels;
 use volumes::keeper::Keeper;
 use volumes::{Node, Settings};
 
-use crate::classes::owner_of_this_host;
+use crate::classes::{in_file, name_of_this_host, owner_of_this_host};
 use crate::cli::{ControllerMode, NodeArguments};
 use crate::follow;
 
@@ -20,10 +18,10 @@ const KEEPER_PATIENCE: Duration = Duration::from_secs(3);
 /// Serves until the process is told to end.
 pub(crate) fn run(arguments: &NodeArguments) -> Result<()> {
     let ControllerMode::Local = arguments.controller;
-    let classes = classes(&arguments.config)?;
+    let classes = in_file(&arguments.config)?;
     let place = match &arguments.node_name {
         Some(place) => place.clone(),
-        None => Place::new(&line("/proc/sys/kernel/hostname")?).map_err(anyhow::Error::msg)?,
+        None => Place::new(&name_of_this_host()?).map_err(anyhow::Error::msg)?,
     };
     let owner = match &arguments.owner {
         Some(owner) => owner.clone(),
@@ -45,15 +43,4 @@ pub(crate) fn run(arguments: &NodeArguments) -> Result<()> {
     anyhow::ensure!(kept, "what goes on beside the calls had not ended when patience did");
     eprintln!("gabion: ended in order");
     Ok(())
-}
-
-fn classes(config: &Path) -> Result<Vec<DeviceClass>> {
-    let text = fs::read_to_string(config).with_context(|| format!("reading {}", config.display()))?;
-    Ok(DeviceClass::parse_all(&text)?)
-}
-
-/// The one line of a file.
-fn line(path: &str) -> Result<String> {
-    let text = fs::read_to_string(path).with_context(|| format!("reading {path}"))?;
-    Ok(text.trim_end().to_owned())
 }

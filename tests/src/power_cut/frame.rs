@@ -6,7 +6,7 @@ use std::io::{Read, Seek};
 use anyhow::{Context, Result, bail};
 
 use super::images::Images;
-use super::log::Entry;
+use super::log::{Action, Entry};
 use super::record::Recording;
 use super::replay::{Point, Replay, Stops};
 
@@ -67,6 +67,40 @@ impl Recording {
             }
         }
         bail!("none of {tried} flushes that were left out was missed")
+    }
+
+    /// The same with each flush right before an acknowledgement, audited at each point up to the flush that follows, which
+    /// makes up for the one that was left out. What an audit answers says that it is missed.
+    ///
+    /// # Errors
+    ///
+    /// If none was missed, or the recording cannot be read.
+    pub fn left_out_before_acknowledgement(
+        &self,
+        mut audit: impl FnMut(&mut Replay<File>, Point) -> Result<()>,
+    ) -> Result<usize> {
+        let entries = self.log()?.entries;
+        let is_before = |index: usize| {
+            let next = entries.get(index + 1).map(|entry| &entry.action);
+            matches!(next, Some(Action::Mark(text)) if text.starts_with("ack:"))
+        };
+        let is_flush = |index: &usize| entries[*index].durability.is_flush() && is_before(*index);
+        self.left_out((0..entries.len()).filter(is_flush), Stops::EachWrite, |replay, flush| {
+            let next = entries[flush + 1..].iter().position(|entry| entry.durability.is_flush());
+            let end = next.map_or(entries.len(), |next| flush + 1 + next);
+            while let Some(point) = replay.next_point()? {
+                if point.entry < flush {
+                    continue;
+                }
+                if audit(replay, point).is_err() {
+                    return Ok(true);
+                }
+                if point.entry > end {
+                    break;
+                }
+            }
+            Ok(false)
+        })
     }
 }
 

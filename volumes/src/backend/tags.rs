@@ -45,13 +45,7 @@ pub(crate) fn tag(text: &str) -> Result<Tag, Error> {
 
 /// The tag that says what is on a volume.
 pub(crate) fn content(content: Content) -> Result<Tag, Error> {
-    let word = match content {
-        Content::New => "new",
-        Content::Formatting => "formatting",
-        Content::Filesystem(fs) => fs.as_str(),
-        Content::Block => "block",
-    };
-    tag(&format!("{FS_PREFIX}{word}"))
+    tag(&format!("{FS_PREFIX}{}", content.as_word()))
 }
 
 /// The tag of a class.

@@ -5,6 +5,7 @@ use devices::Bytes;
 use serde::Serialize;
 use volumes::class::{DeviceClass, Pool};
 
+use super::in_file;
 use super::storage::{Cut, InClass, Storage};
 use crate::cli::Place;
 use crate::output::Output;
@@ -42,7 +43,7 @@ struct Snapshots {
 
 /// Shows every class and its room on this node.
 pub(crate) fn show_classes(place: &Place, output: &mut Output<'_>) -> Result<()> {
-    let classes = place.classes()?;
+    let classes = in_file(&place.config)?;
     let storage = Storage::open(place)?;
     let classes = classes.iter().map(|class| shown(class, &storage)).collect();
     output.show(&Classes { classes }, |all, units| {

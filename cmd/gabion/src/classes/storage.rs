@@ -2,17 +2,18 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use devices::Bytes;
 use devices::mount::MountTable;
 use serde::Serialize;
 use volumes::class::NodeLabels;
 use volumes::{
-    Access, Capacity, ClassName, Content, CreateSnapshot, CreateVolume, FsType, Mode, Node, Publish,
-    Settings, SizeRange, SnapshotId, SnapshotState, Source, Stage, VolumeId,
+    Access, Capacity, ClassName, CreateSnapshot, CreateVolume, FsType, Mode, Node, Publish, Settings,
+    SizeRange, SnapshotId, SnapshotState, Source, Stage, VolumeId,
 };
 
 use super::served::Client;
+use super::{in_file, name_of_this_host};
 use crate::cli::Place;
 
 /// Where volumes that people mount are made ready first.
@@ -57,9 +58,8 @@ impl Storage {
         if let Some(client) = Client::connect(&place.csi_endpoint)? {
             return Ok(Self::Served(client));
         }
-        let name = std::fs::read_to_string("/proc/sys/kernel/hostname").context("reading the host's name")?;
-        let settings =
-            Settings::new(place.owner()?, place.classes()?).labels(NodeLabels::new(name.trim_end()));
+        let labels = NodeLabels::new(&name_of_this_host()?);
+        let settings = Settings::new(place.owner()?, in_file(&place.config)?).labels(labels);
         let (node, repairs) = Node::open(settings)?;
         if !repairs.is_empty() {
             eprintln!("gabion: {repairs}");
@@ -183,12 +183,6 @@ fn mounted_at(id: &VolumeId) -> Result<Option<PathBuf>> {
 
 impl From<&volumes::Volume> for InClass {
     fn from(volume: &volumes::Volume) -> Self {
-        let content = match volume.content {
-            Content::New => "new",
-            Content::Formatting => "formatting",
-            Content::Filesystem(fs) => fs.as_str(),
-            Content::Block => "block",
-        };
         let source = volume.source.as_ref().map(|source| match source {
             Source::Snapshot(id) => format!("snapshot/{id}"),
             Source::Volume(id) => format!("volume/{id}"),
@@ -197,7 +191,7 @@ impl From<&volumes::Volume> for InClass {
             id: volume.id.to_string(),
             class: Some(volume.class.to_string()),
             size_bytes: volume.size.get(),
-            content: Some(content),
+            content: Some(volume.content.as_word()),
             source,
         }
     }
