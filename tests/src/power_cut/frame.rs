@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::{Read, Seek};
+use std::ops::Range;
 
 use anyhow::{Context, Result, bail};
 
@@ -69,8 +70,9 @@ impl Recording {
         bail!("none of {tried} flushes that were left out was missed")
     }
 
-    /// The same with each flush right before an acknowledgement, audited at each point up to the flush that follows, which
-    /// makes up for the one that was left out. What an audit answers says that it is missed.
+    /// The same with all flushes of one acknowledged sync after the other, for a thin pool sends several for one commit:
+    /// audited at each point up to the flush that follows, which makes up for those that were left out. What an audit
+    /// answers says that they are missed.
     ///
     /// # Errors
     ///
@@ -80,28 +82,40 @@ impl Recording {
         mut audit: impl FnMut(&mut Replay<File>, Point) -> Result<()>,
     ) -> Result<usize> {
         let entries = self.log()?.entries;
-        let is_before = |index: usize| {
-            let next = entries.get(index + 1).map(|entry| &entry.action);
-            matches!(next, Some(Action::Mark(text)) if text.starts_with("ack:"))
-        };
-        let is_flush = |index: &usize| entries[*index].durability.is_flush() && is_before(*index);
-        self.left_out((0..entries.len()).filter(is_flush), Stops::EachWrite, |replay, flush| {
-            let next = entries[flush + 1..].iter().position(|entry| entry.durability.is_flush());
-            let end = next.map_or(entries.len(), |next| flush + 1 + next);
+        let is_flush = |entry: &Entry| entry.durability.is_flush();
+        let mut tried = 0;
+        for sync in syncs(&entries) {
+            let begin = entries[..sync.start].iter().rposition(is_flush).map_or(0, |before| before + 1);
+            let next = entries[sync.end..].iter().position(is_flush);
+            let end = next.map_or(entries.len(), |next| sync.end + next);
+            let mut replay = Replay::of(self.log()?.without_flushes(sync)?, &self.slices, Stops::EachWrite)?;
+            tried += 1;
             while let Some(point) = replay.next_point()? {
-                if point.entry < flush {
-                    continue;
-                }
-                if audit(replay, point).is_err() {
-                    return Ok(true);
+                if point.entry >= begin && audit(&mut replay, point).is_err() {
+                    return Ok(tried);
                 }
                 if point.entry > end {
                     break;
                 }
             }
-            Ok(false)
-        })
+        }
+        bail!("none of {tried} syncs whose flushes were left out was missed")
     }
+}
+
+/// The entries between each acknowledgement and the mark before it, where a flush is among them.
+fn syncs(entries: &[Entry]) -> Vec<Range<usize>> {
+    let mut syncs = Vec::new();
+    let mut begin = 0;
+    for (index, entry) in entries.iter().enumerate() {
+        let Action::Mark(text) = &entry.action else { continue };
+        let sync = begin..index;
+        begin = index + 1;
+        if text.starts_with("ack:") && entries[sync.clone()].iter().any(|entry| entry.durability.is_flush()) {
+            syncs.push(sync);
+        }
+    }
+    syncs
 }
 
 /// Tests that all do the same, each with a life of its own: what is interrupted goes on with the next one.

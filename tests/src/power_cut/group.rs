@@ -28,11 +28,22 @@ impl<'a> OfflineGroup<'a> {
     ///
     /// If anything is wrong with the metadata besides copies that a commit had not reached, or there are two groups.
     pub fn read(images: &'a Images) -> Result<Option<Self>> {
+        let all: Vec<usize> = (0..images.paths().len()).collect();
+        Self::read_on(images, &all)
+    }
+
+    /// The same on these slices alone.
+    ///
+    /// # Errors
+    ///
+    /// As [`OfflineGroup::read`].
+    pub fn read_on(images: &'a Images, slices: &[usize]) -> Result<Option<Self>> {
         let mut options = Options::default();
         options.locking_dir = None;
         options.retries = 0;
         let paths: Vec<PathBuf> = images.paths().into_iter().map(PathBuf::from).collect();
-        let view = read(paths.clone(), options);
+        let of_group = slices.iter().map(|slice| paths[*slice].clone()).collect::<Vec<_>>();
+        let view = read(of_group, options);
         if view.vgs.is_empty() {
             return Ok(None);
         }

@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::{Read, Seek};
+use std::ops::Range;
 
 use anyhow::{Context, Result, ensure};
 use devices::{Bytes, Sectors};
@@ -288,22 +289,32 @@ impl<S> Log<S> {
     /// # Errors
     ///
     /// If that entry is no flush.
-    pub fn without_flush(mut self, index: usize) -> Result<Self> {
+    pub fn without_flush(self, index: usize) -> Result<Self> {
         let dropped = self.entries.get(index).context("no such entry")?;
         ensure!(dropped.durability.is_flush(), "entry {index} is no flush");
-        let before = self.entries[..index].iter().rposition(|entry| entry.durability.is_flush());
+        self.without_flushes(index..index + 1)
+    }
+
+    /// The same without any flush among these entries.
+    ///
+    /// # Errors
+    ///
+    /// If there is none.
+    pub fn without_flushes(mut self, range: Range<usize>) -> Result<Self> {
+        let dropped = self.entries.get_mut(range.clone()).context("no such entries")?;
+        ensure!(dropped.iter().any(|entry| entry.durability.is_flush()), "no flush in {range:?}");
+        for entry in dropped {
+            entry.durability = entry.durability.without_flush();
+        }
+        let before = self.entries[..range.start].iter().rposition(|entry| entry.durability.is_flush());
         let begin = before.map_or(0, |before| before + 1);
-        let after = self.entries[index + 1..].iter().position(|entry| entry.durability.is_flush());
-        let end = after.map_or(self.entries.len(), |after| index + 1 + after);
+        let after = self.entries[range.end..].iter().position(|entry| entry.durability.is_flush());
+        let end = after.map_or(self.entries.len(), |after| range.end + after);
         let late = |entry: &Entry| {
             entry.durability == Durability::Cached && !matches!(entry.action, Action::Mark(_))
         };
-        let mut middle: Vec<Entry> = self.entries.splice(begin..end, []).collect();
-        let dropped = &mut middle[index - begin];
-        dropped.durability = dropped.durability.without_flush();
         // A stable sort: what was forced and the marks stay in their order, the rest comes after them.
-        middle.sort_by_key(late);
-        self.entries.splice(begin..begin, middle);
+        self.entries[begin..end].sort_by_key(late);
         Ok(self)
     }
 }

@@ -3,9 +3,10 @@
 use anyhow::{Context, Result, bail, ensure};
 use devices::Bytes;
 use devices::gpt::{Condition, DiskFile, Owner, Ownership, Partition, State, inspect};
-use rig::power_cut::{Acknowledged, BLOCK, Images};
+use lvm::ops::{CREATING, PART};
+use rig::power_cut::{Acknowledged, BLOCK, Images, OfflineGroup};
 
-use super::record::{BLOCKS, DB, FIRST, OURS};
+use super::record::{BLOCKS, Backend, DB, FIRST, OURS};
 
 /// What the marks before a point say.
 pub(crate) struct Known<'a> {
@@ -36,7 +37,17 @@ impl Known<'_> {
         self.made('d').into_iter().chain(self.made('x')).collect()
     }
 
-    /// Whether nothing is certain of a volume: it is being made or removed.
+    /// The snapshots that are there for certain.
+    pub(crate) fn snapshots(&self) -> Vec<&str> {
+        self.made('s')
+    }
+
+    /// Whether a snapshot's content is its own.
+    fn is_ready(&self, name: &str) -> bool {
+        self.marks.iter().any(|mark| mark.strip_prefix("ready:") == Some(name))
+    }
+
+    /// Whether nothing is certain of a volume or snapshot: it is being made or removed.
     fn is_changing(&self, name: &str) -> bool {
         let remove = format!("remove-{name}");
         (self.begun(name) && !self.done(name)) || (self.begun(&remove) && !self.done(&remove))
@@ -55,6 +66,12 @@ impl Known<'_> {
         Acknowledged::of(self.marks)
     }
 
+    fn at_snapshot(&self, name: &str) -> Result<Acknowledged> {
+        let begin = format!("begin:{name}");
+        let at = self.marks.iter().position(|mark| *mark == begin).context("no such snapshot")?;
+        Acknowledged::of(&self.marks[..at])
+    }
+
     fn is_size(&self, size: Bytes) -> Result<()> {
         let (least, greatest) = self.sizes();
         ensure!(size >= least && size <= greatest, "db has {size}, and should have {least} to {greatest}");
@@ -63,9 +80,57 @@ impl Known<'_> {
 }
 
 /// Fails unless all that was acknowledged is there.
-pub(crate) fn audit(images: &Images, marks: &[String]) -> Result<()> {
+pub(crate) fn audit(backend: Backend, images: &Images, marks: &[String]) -> Result<()> {
     let known = Known { marks };
-    if known.done("pools") { partitions(images, &known) } else { Ok(()) }
+    if !known.done("pools") {
+        return Ok(());
+    }
+    match backend {
+        Backend::Partition => partitions(images, &known),
+        Backend::Thick | Backend::Thin => group(backend, images, &known),
+    }
+}
+
+fn group(backend: Backend, images: &Images, known: &Known<'_>) -> Result<()> {
+    let group = OfflineGroup::read_on(images, &OURS)?.context("the group is gone")?;
+    let length = Bytes::new((BLOCKS * BLOCK) as u64);
+    let read = |name: &str| match backend {
+        Backend::Thin => group.read_thin(name, length),
+        Backend::Thick | Backend::Partition => group.read_linear(name, Bytes::ZERO, length),
+    };
+    let half_made =
+        |lv: &lvm::metadata::Lv| [CREATING, PART, "gabion.dev/filling"].iter().any(|tag| lv.has_tag(tag));
+    let (volumes, snapshots) = (known.volumes(), known.snapshots());
+    for lv in group.vg().visible_lvs() {
+        let name = lv.name.as_str();
+        let expected = match name.split_once('.') {
+            Some(("v", id)) => volumes.contains(&id) || known.is_changing(id),
+            Some(("s", id)) => snapshots.contains(&id) || known.is_changing(id),
+            // A temporary snapshot, whose maker may not have come to remove it.
+            Some(("t", id)) => known.begun(id),
+            _ => lv.as_thin_pool().is_some(),
+        };
+        ensure!(expected || half_made(lv), "{name} should not be there: {:?}", lv.tags);
+    }
+    for id in volumes {
+        let name = format!("v.{id}");
+        let lv = group.vg().lv(&name).with_context(|| format!("volume {id} is gone"))?;
+        ensure!(!half_made(lv), "volume {id} is said to be unfinished: {:?}", lv.tags);
+        if id == "db" {
+            known.is_size(group.size(&name)?)?;
+            known.acknowledged()?.check(DB, &read(&name)?).context("db")?;
+        }
+    }
+    for id in snapshots {
+        let name = format!("s.{id}");
+        let lv = group.vg().lv(&name).with_context(|| format!("snapshot {id} is gone"))?;
+        ensure!(!half_made(lv), "snapshot {id} is said to be unfinished: {:?}", lv.tags);
+        if known.is_ready(id) {
+            ensure!(!lv.has_tag("gabion.dev/copying"), "snapshot {id} is said to be copied");
+            known.at_snapshot(id)?.check_exactly(DB, &read(&name)?).with_context(|| id.to_owned())?;
+        }
+    }
+    Ok(())
 }
 
 fn partitions(images: &Images, known: &Known<'_>) -> Result<()> {

@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use devices::Bytes;
@@ -10,15 +11,17 @@ use devices::loopdev::{Attach, LoopDevice};
 use lvm::ops::{NewGroup, NewVolume, SizeRange};
 use lvm::worker::conf::Activation;
 use lvm::{DevicePath, LvName, VgName};
-use rig::Handle;
-use rig::life::{id, new};
+use rig::life::{id, new, snapshot_id};
 use rig::node::{content, settings_on};
 use rig::power_cut::{Blocks, Random, Recorder, Recording};
+use rig::{Handle, eventually};
 use volumes::class::DeviceClass;
-use volumes::{Mode, Node, Publish, Stage};
+use volumes::{CreateSnapshot, Mode, Node, Publish, SnapshotState, Stage};
 
 /// Each disk.
 pub(crate) const SLICE: Bytes = Bytes::mib(256);
+/// What LVM has at the beginning of a PV, at least: the metadata areas of a class's group.
+pub(crate) const METADATA: Bytes = Bytes::mib(16);
 /// Our disks among the slices.
 pub(crate) const OURS: [usize; 2] = [0, 1];
 /// A disk that somebody else writes to, and the disk of somebody else's volume group.
@@ -30,14 +33,37 @@ pub(crate) const BLOCKS: usize = 64;
 pub(crate) const FIRST: u64 = 16;
 pub(crate) const MORE: u64 = 4;
 
-/// The class on disks of these paths.
-pub(crate) fn class(disks: &[PathBuf]) -> Result<Vec<DeviceClass>> {
-    let paths: Vec<String> = disks.iter().map(|disk| disk.display().to_string()).collect();
-    Ok(DeviceClass::parse_all(&format!(
-        "{{apiVersion: gabion.dev/v1alpha1, kind: DeviceClass, metadata: {{name: lab}}, spec: {{default: true, \
-         devices: {{paths: [{}]}}, pool: {{partition: {{}}}}}}}}",
-        paths.join(", ")
-    ))?)
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Backend {
+    Partition,
+    Thick,
+    Thin,
+}
+
+impl Backend {
+    pub(crate) const fn copies(self) -> bool {
+        !matches!(self, Self::Partition)
+    }
+
+    /// Whether it lies in a volume group.
+    pub(crate) const fn is_group(self) -> bool {
+        matches!(self, Self::Thick | Self::Thin)
+    }
+
+    /// The class on disks of these paths.
+    pub(crate) fn class(self, disks: &[PathBuf]) -> Result<Vec<DeviceClass>> {
+        let pool = match self {
+            Self::Partition => "{partition: {}}",
+            Self::Thick => "{lvm: {}}",
+            Self::Thin => "{thin: {sizePercent: 80}}",
+        };
+        let paths: Vec<String> = disks.iter().map(|disk| disk.display().to_string()).collect();
+        Ok(DeviceClass::parse_all(&format!(
+            "{{apiVersion: gabion.dev/v1alpha1, kind: DeviceClass, metadata: {{name: lab}}, spec: {{default: true, \
+             devices: {{paths: [{}]}}, pool: {pool}}}}}",
+            paths.join(", ")
+        ))?)
+    }
 }
 
 /// How long a life is.
@@ -83,13 +109,13 @@ fn foreign(recorder: &Recorder) -> Result<()> {
 }
 
 /// Records a life from the making of the pools on.
-pub(crate) fn record(life: Life, seed: u64) -> Result<Recording> {
+pub(crate) fn record(backend: Backend, life: Life, seed: u64) -> Result<Recording> {
     let recorder = Recorder::new(&[SLICE, SLICE, Bytes::mib(16), Bytes::mib(64)])?;
     foreign(&recorder)?;
     let dir = tempfile::tempdir()?;
     let slices: Vec<PathBuf> = (0..4).map(|slice| recorder.slice(slice).to_owned()).collect();
     let (loops, disks) = attach(&slices)?;
-    let lived = lived(&recorder, dir.path(), &disks, life, seed);
+    let lived = lived(&recorder, dir.path(), backend, &disks, life, seed);
     deactivate(&disks)?;
     lived?;
     for device in loops {
@@ -98,15 +124,22 @@ pub(crate) fn record(life: Life, seed: u64) -> Result<Recording> {
     recorder.finish()
 }
 
-fn lived(recorder: &Recorder, dir: &Path, disks: &[PathBuf], life: Life, seed: u64) -> Result<()> {
+fn lived(
+    recorder: &Recorder,
+    dir: &Path,
+    backend: Backend,
+    disks: &[PathBuf],
+    life: Life,
+    seed: u64,
+) -> Result<()> {
     recorder.mark("begin:pools")?;
     let ours: Vec<PathBuf> = OURS.iter().map(|slice| disks[*slice].clone()).collect();
     // The node sees the disks that are not ours, too.
-    let (node, repairs) = Node::open(settings_on(dir, disks.to_vec(), class(&ours)?)?)?;
+    let (node, repairs) = Node::open(settings_on(dir, disks.to_vec(), backend.class(&ours)?)?)?;
     ensure!(repairs.problems.is_empty(), "{repairs}");
     recorder.mark("done:pools")?;
     let recorded = Recorded { recorder, node: &node, dir };
-    let lived = recorded.live(life, seed);
+    let lived = recorded.live(backend, life, seed);
     node.unpublish(&id("db"), &dir.join("target"))?;
     node.unstage(&id("db"), &dir.join("staging"))?;
     lived
@@ -134,7 +167,7 @@ impl Recorded<'_> {
         Ok(target)
     }
 
-    fn live(&self, life: Life, seed: u64) -> Result<()> {
+    fn live(&self, backend: Backend, life: Life, seed: u64) -> Result<()> {
         let (node, mut random) = (self.node, Random::new(seed));
         self.step("db", || node.create(&new("db", FIRST)))?;
         let mut blocks = Blocks::on(&self.device()?, DB, BLOCKS)?;
@@ -147,11 +180,23 @@ impl Recorded<'_> {
         };
         write()?;
         for round in 0..life.rounds {
+            let cut = format!("s{round}");
+            if backend.copies() {
+                self.step(&cut, || node.create_snapshot(&CreateSnapshot::new(snapshot_id(&cut), id("db"))))?;
+                eventually("the snapshot is ready", Duration::from_secs(120), || {
+                    node.snapshot(&snapshot_id(&cut)).is_ok_and(|cut| cut.state == SnapshotState::Ready)
+                });
+                self.recorder.mark(&format!("ready:{cut}"))?;
+                write()?;
+            }
             let size = FIRST + MORE * (round as u64 + 1);
             let to = SizeRange::at_least(Bytes::mib(size));
             // A partition grows only where nothing follows it.
             self.step(&format!("size{size}"), || node.grow(&id("db"), to))?;
             write()?;
+            if backend.copies() {
+                self.step(&format!("remove-{cut}"), || node.delete_snapshot(&snapshot_id(&cut)))?;
+            }
             let other = format!("x{round}");
             self.step(&other, || node.create(&new(&other, FIRST)))?;
             write()?;

@@ -10,10 +10,10 @@ use rig::tool;
 use volumes::{Mode, Node, Publish, Stage};
 
 use super::offline::Known;
-use super::record::{BLOCKS, DB, OURS, attach, class, deactivate};
+use super::record::{BLOCKS, Backend, DB, OURS, attach, deactivate};
 
 /// Opens, reads everything, and makes and removes volumes; tells whether there was anything to open.
-pub(crate) fn start(images: &Images, marks: &[String]) -> Result<bool> {
+pub(crate) fn start(backend: Backend, images: &Images, marks: &[String]) -> Result<bool> {
     let known = Known { marks };
     if !known.done("pools") {
         return Ok(false);
@@ -26,7 +26,7 @@ pub(crate) fn start(images: &Images, marks: &[String]) -> Result<bool> {
         copies.push(copy);
     }
     let (loops, disks) = attach(&copies)?;
-    let used = used(dir.path(), &disks, &known);
+    let used = used(backend, dir.path(), &disks, &known);
     deactivate(&disks)?;
     used?;
     for device in loops {
@@ -35,12 +35,16 @@ pub(crate) fn start(images: &Images, marks: &[String]) -> Result<bool> {
     Ok(true)
 }
 
-fn used(dir: &Path, disks: &[PathBuf], known: &Known<'_>) -> Result<()> {
-    let (node, repairs) = Node::open(settings_on(dir, disks.to_vec(), class(disks)?)?)?;
+fn used(backend: Backend, dir: &Path, disks: &[PathBuf], known: &Known<'_>) -> Result<()> {
+    let (node, repairs) = Node::open(settings_on(dir, disks.to_vec(), backend.class(disks)?)?)?;
     ensure!(repairs.problems.is_empty() && repairs.orphans.is_empty(), "{repairs}");
     let there = node.volumes()?;
     for certain in known.volumes() {
         ensure!(there.iter().any(|volume| volume.id.as_str() == certain), "{certain} is gone: {there:?}");
+    }
+    let snapshots = node.snapshots()?;
+    for certain in known.snapshots() {
+        ensure!(snapshots.iter().any(|cut| cut.id.as_str() == certain), "{certain} is gone: {snapshots:?}");
     }
     if known.volumes().contains(&"db") && known.acknowledged()?.blocks(DB) > 0 {
         let (staging, target) = (dir.join("staging"), dir.join("target"));
@@ -56,10 +60,14 @@ fn used(dir: &Path, disks: &[PathBuf], known: &Known<'_>) -> Result<()> {
     }
     node.create(&new("after", 16)).context("make a volume after the cut")?;
     node.delete(&id("after"))?;
+    // As long as a snapshot is copied its volume stays.
+    for cut in snapshots {
+        node.delete_snapshot(&cut.id).context("remove a snapshot that was there")?;
+    }
     for volume in there {
         node.delete(&volume.id).context("remove what was there")?;
     }
-    let left = node.volumes()?;
-    ensure!(left.is_empty(), "{left:?} stayed");
+    let (volumes, snapshots) = (node.volumes()?, node.snapshots()?);
+    ensure!(volumes.is_empty() && snapshots.is_empty(), "{volumes:?} and {snapshots:?} stayed");
     Ok(())
 }

@@ -101,6 +101,7 @@ fn a_flush_that_was_never_sent_leaves_its_writes_to_the_next_one() {
 fn only_a_flush_can_be_dropped() {
     assert!(log(&WRITTEN).without_flush(1).is_err());
     assert!(log(&WRITTEN).without_flush(9).is_err());
+    assert!(log(&WRITTEN).without_flushes(0..1).is_err());
 }
 
 /// A copy on a loop device has the image's content and holes.
