@@ -24,7 +24,7 @@ use crate::setup;
 ///
 /// # Errors
 /// When the worker cannot be built or no scratch directory can be made.
-pub fn run_loop_tier(cases: &[Case], tally: &mut Tally) -> Result<()> {
+pub fn run_loop_tier(cases: &[Case], tally: &Tally) -> Result<()> {
     run_if(setup::loop_devices(), cases, tally)
 }
 
@@ -32,7 +32,7 @@ pub fn run_loop_tier(cases: &[Case], tally: &mut Tally) -> Result<()> {
 ///
 /// # Errors
 /// When the worker cannot be built or no scratch directory can be made.
-pub fn run_host_safe(cases: &[Case], tally: &mut Tally) -> Result<()> {
+pub fn run_host_safe(cases: &[Case], tally: &Tally) -> Result<()> {
     let (safe, unsafe_here): (Vec<Case>, Vec<Case>) = cases.iter().cloned().partition(Case::is_host_safe);
     for case in unsafe_here {
         let why = "not marked host-safe; it runs in the machine, without --here".into();
@@ -41,7 +41,7 @@ pub fn run_host_safe(cases: &[Case], tally: &mut Tally) -> Result<()> {
     run_if(setup::loop_devices().and_then(|()| device_mapper()), &safe, tally)
 }
 
-fn run_if(possible: Result<(), String>, cases: &[Case], tally: &mut Tally) -> Result<()> {
+fn run_if(possible: Result<(), String>, cases: &[Case], tally: &Tally) -> Result<()> {
     if cases.is_empty() {
         return Ok(());
     }

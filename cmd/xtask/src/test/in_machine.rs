@@ -1,6 +1,7 @@
-//! Tests in the machine: one boot for all of them, fresh disks and a clean kernel for each.
+//! Tests in the machine: one boot for many of them, fresh disks and a clean kernel for each.
 
 use std::collections::BTreeMap;
+use std::fs;
 use std::path::PathBuf;
 use std::time::Instant;
 
@@ -8,13 +9,14 @@ use anyhow::{Context, Result};
 use guest::protocol::{Command, Status, Stream};
 
 use super::case::Case;
+use super::queue::{End, Queue};
 use super::tally::Tally;
 use super::tier::Tier;
 use super::verdict::{Verdict, figures, judge, wish};
 use crate::built;
 use crate::conformance;
 use crate::go_tool;
-use crate::kernel::MachineKind;
+use crate::kernel::{Kernel, MachineKind};
 use crate::lock::Lock;
 use crate::machine::{Lost, Machine, MachineSpec, Output, Watch};
 use crate::setup;
@@ -34,36 +36,90 @@ const PASSED_ON: [&str; 2] = ["GABION_SWEEP_", "GABION_SEED"];
 /// How often one test may cut the power.
 const MAX_PHASES: usize = 50;
 
-/// Runs all cases in one machine; a lost machine fails one test and is started again.
-///
-/// # Errors
-/// When something cannot be built, or the machine cannot be started again.
-pub fn run(cases: &[Case], on: MachineKind, tally: &mut Tally) -> Result<()> {
-    let kernel = setup::ready(on)?;
-    let mut programs = built::guest_programs()?;
-    programs.extend(suites(cases));
-    if cases.iter().any(|case| case.tier == Tier::Conformance) {
-        match go_tool::csi_sanity() {
-            Ok(program) => drop(programs.insert(go_tool::CSI_SANITY.into(), program)),
-            // The tests say that they are skipped; here is why.
-            Err(error) => println!("machine  without csi-sanity: {error:#}"),
+/// From so many suites on a second machine is worth its start.
+const MANY: usize = 6;
+
+/// Memory that a second machine needs beside the first: its own 4 GiB, and room for what runs on the host.
+const ROOM: u64 = 8 << 30;
+
+/// Suites for the machines of this host, and what these consist of.
+#[derive(Debug)]
+pub struct Work {
+    queue: Queue,
+    kernel: Kernel,
+    spec: MachineSpec,
+}
+
+impl Work {
+    /// Builds what the machines need.
+    ///
+    /// # Errors
+    /// When something cannot be built or is not installed.
+    pub fn new(cases: &[Case], on: MachineKind) -> Result<Self> {
+        let kernel = setup::ready(on)?;
+        let mut programs = built::guest_programs()?;
+        programs.extend(suites(cases));
+        if cases.iter().any(|case| case.tier == Tier::Conformance) {
+            match go_tool::csi_sanity() {
+                Ok(program) => drop(programs.insert(go_tool::CSI_SANITY.into(), program)),
+                // The tests say that they are skipped; here is why.
+                Err(error) => println!("machine  without csi-sanity: {error:#}"),
+            }
+        }
+        Ok(Work { queue: Queue::new(cases), kernel, spec: MachineSpec { disks: DISKS.to_vec(), programs } })
+    }
+
+    /// Runs suites in the machine of this host until none is left.
+    ///
+    /// # Errors
+    /// When the machine cannot be started.
+    pub fn run(&self, tally: &Tally) -> Result<()> {
+        self.drain(&Lock::take(self.kernel.machine)?, End::Front, tally)
+    }
+
+    /// Runs suites in a second machine, from the last one on, if many are left and the host has room for it.
+    ///
+    /// # Errors
+    /// When the machine cannot be started.
+    pub fn run_beside(&self, tally: &Tally) -> Result<()> {
+        if self.queue.left() < MANY || self.kernel.machine != MachineKind::Qemu || available_memory()? < ROOM
+        {
+            return Ok(());
+        }
+        match Lock::take_second()? {
+            Some(lock) => self.drain(&lock, End::Back, tally),
+            None => Ok(()),
         }
     }
-    let lock = Lock::take(kernel.machine)?;
-    let start = Instant::now();
-    let spec = MachineSpec { disks: DISKS.to_vec(), programs };
-    let mut machine = Machine::boot(&lock, &kernel, &spec)?;
-    println!("machine  Linux {} after {:.1} s", machine.booted().0, start.elapsed().as_secs_f64());
-    for case in cases {
+
+    /// One boot for all of them; a lost machine fails one test and is started again.
+    fn drain(&self, lock: &Lock, end: End, tally: &Tally) -> Result<()> {
         let start = Instant::now();
-        let attempt = attempt(&mut machine, case).unwrap_or_else(|error| Attempt::failed(&error));
-        let verdict = case.must_fail().map_or(attempt.verdict.clone(), |how| attempt.verdict.must_fail(how));
-        if matches!(verdict, Verdict::Failed(_)) {
-            println!("--- {} ---\n{}\n---", case.full_name(), attempt.report);
+        let mut machine = Machine::boot(lock, &self.kernel, &self.spec)?;
+        println!("machine  Linux {} after {:.1} s", machine.booted().0, start.elapsed().as_secs_f64());
+        while let Some(suite) = self.queue.take(end) {
+            suite.iter().for_each(|case| run_case(&mut machine, case, tally));
         }
-        tally.count(&case.full_name(), &verdict, start.elapsed());
+        Ok(())
     }
-    Ok(())
+}
+
+fn run_case(machine: &mut Machine, case: &Case, tally: &Tally) {
+    let start = Instant::now();
+    let attempt = attempt(machine, case).unwrap_or_else(|error| Attempt::failed(&error));
+    let verdict = case.must_fail().map_or(attempt.verdict.clone(), |how| attempt.verdict.must_fail(how));
+    if matches!(verdict, Verdict::Failed(_)) {
+        println!("--- {} ---\n{}\n---", case.full_name(), attempt.report);
+    }
+    tally.count(&case.full_name(), &verdict, start.elapsed());
+}
+
+/// What programs can still get without swapping, in bytes (`MemAvailable` in proc(5)).
+fn available_memory() -> Result<u64> {
+    let info = fs::read_to_string("/proc/meminfo").context("reading /proc/meminfo")?;
+    let line = info.lines().find_map(|line| line.strip_prefix("MemAvailable:"));
+    let kib = line.and_then(|rest| rest.trim().strip_suffix("kB")?.trim().parse::<u64>().ok());
+    Ok(kib.context("/proc/meminfo names no MemAvailable")? << 10)
 }
 
 /// What one run of a test gave.

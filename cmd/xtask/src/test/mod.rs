@@ -29,12 +29,14 @@ pub mod case;
 pub mod here;
 pub mod in_machine;
 mod leftover;
+pub mod queue;
 pub mod tally;
 pub mod tier;
 pub mod unit;
 pub mod verdict;
 
 use std::process::ExitCode;
+use std::thread;
 use std::time::Duration;
 
 use anyhow::Result;
@@ -43,6 +45,7 @@ use clap::Args;
 use crate::kernel::MachineKind;
 
 use case::Case;
+use in_machine::Work;
 use tally::Tally;
 use tier::{Selection, Tier};
 use verdict::Verdict;
@@ -59,6 +62,9 @@ pub struct Arguments {
     /// What the machine is
     #[arg(long, value_enum, default_value_t, conflicts_with = "here")]
     machine: MachineKind,
+    /// How many machines may run side by side, at most two; with one, the tests come in their order
+    #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u8).range(1..=2), conflicts_with = "here")]
+    machines: u8,
     /// Only list what would run
     #[arg(long)]
     list: bool,
@@ -70,7 +76,7 @@ pub struct Arguments {
 /// When the tests cannot be listed.
 pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     let selection = Selection::parse(&arguments.words);
-    let mut tally = Tally::default();
+    let tally = Tally::default();
     for tier in Tier::ALL {
         if let Some(why) = selection.leaves_out(tier) {
             tally.leave_out(format!("the tier {}", tier.name()), why);
@@ -84,24 +90,39 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     }
     // Whatever cannot be run at all is a failure among the others, so that the sum always comes last.
     if selection.has(Tier::Unit) {
-        or_failed("the unit tests", unit::run(&selection, &mut tally), &mut tally);
+        or_failed("the unit tests", unit::run(&selection, &tally), &tally);
     }
-    let cases = or_failed("building the suites", case::select(&selection), &mut tally).unwrap_or_default();
+    let cases = or_failed("building the suites", case::select(&selection), &tally).unwrap_or_default();
     let (on_loop, rest): (Vec<Case>, Vec<Case>) = cases.into_iter().partition(|case| case.tier == Tier::Loop);
-    or_failed("the loop tier", here::run_loop_tier(&on_loop, &mut tally), &mut tally);
-    if arguments.here {
-        or_failed("the suites on this host", here::run_host_safe(&rest, &mut tally), &mut tally);
-    } else if !rest.is_empty() {
-        or_failed(
-            "the suites in the machine",
-            in_machine::run(&rest, arguments.machine, &mut tally),
-            &mut tally,
-        );
+    if arguments.here || rest.is_empty() {
+        or_failed("the loop tier", here::run_loop_tier(&on_loop, &tally), &tally);
+        or_failed("the suites on this host", here::run_host_safe(&rest, &tally), &tally);
+    } else {
+        side_by_side(&on_loop, &rest, arguments, &tally);
     }
     print!("{}", tally.report());
     Ok(if tally.is_good() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-fn or_failed<T>(what: &str, result: Result<T>, tally: &mut Tally) -> Option<T> {
+/// Runs the machine's suites, and beside them what needs no machine; then a second machine takes its share. The tests
+/// mostly wait, for a kernel or for a limit to pass, so that two of them cost little more than one.
+fn side_by_side(on_loop: &[Case], rest: &[Case], arguments: &Arguments, tally: &Tally) {
+    let work = or_failed("preparing the machine", Work::new(rest, arguments.machine), tally);
+    let in_machine = || {
+        let Some(work) = &work else { return };
+        or_failed("the suites in the machine", work.run(tally), tally);
+    };
+    let beside = || {
+        or_failed("the loop tier", here::run_loop_tier(on_loop, tally), tally);
+        let Some(work) = work.as_ref().filter(|_| arguments.machines > 1) else { return };
+        or_failed("the suites in the second machine", work.run_beside(tally), tally);
+    };
+    thread::scope(|scope| {
+        let _ = scope.spawn(beside);
+        in_machine();
+    });
+}
+
+fn or_failed<T>(what: &str, result: Result<T>, tally: &Tally) -> Option<T> {
     result.map_err(|error| tally.count(what, &Verdict::Failed(format!("{error:#}")), Duration::ZERO)).ok()
 }

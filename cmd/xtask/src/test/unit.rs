@@ -17,7 +17,7 @@ use crate::workspace;
 ///
 /// # Errors
 /// When cargo cannot be started.
-pub fn run(selection: &Selection, tally: &mut Tally) -> Result<()> {
+pub fn run(selection: &Selection, tally: &Tally) -> Result<()> {
     let suites = workspace::suites(|package| package != case::PACKAGE)?;
     let mut targets = vec!["--lib", "--bins"];
     targets.extend(suites.iter().flat_map(|suite| ["--test", suite]));
@@ -25,7 +25,7 @@ pub fn run(selection: &Selection, tally: &mut Tally) -> Result<()> {
     cargo_test(&["--doc"], selection, tally)
 }
 
-fn cargo_test(targets: &[&str], selection: &Selection, tally: &mut Tally) -> Result<()> {
+fn cargo_test(targets: &[&str], selection: &Selection, tally: &Tally) -> Result<()> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut child = Command::new(cargo)
         .args(["test", "--workspace", "--all-features", "--no-fail-fast"])
@@ -84,7 +84,7 @@ impl Harness {
     }
 
     /// Counts the tests, shows the whole output when one failed, and returns how many did.
-    fn count(self, tally: &mut Tally) -> usize {
+    fn count(self, tally: &Tally) -> usize {
         let failed = self.ran.iter().filter(|(_, verdict)| matches!(verdict, Verdict::Failed(_))).count();
         if failed > 0 {
             println!("{}", self.output.join("\n"));
