@@ -84,7 +84,11 @@ fn check_syntax(what: &'static str, name: &str) -> Result<(), NameError> {
 
 /// Refuses the first character that is not among the bytes allowed, all of them ASCII.
 fn check_characters(what: &'static str, name: &str, allowed: impl Fn(u8) -> bool) -> Result<(), NameError> {
-    let Some(at) = name.bytes().position(|byte| !allowed(byte)) else { return Ok(()) };
+    // All bytes at once, as the processor can: a reader checks thousands of names, and nearly all are good.
+    if name.bytes().fold(true, |good, byte| good & allowed(byte)) {
+        return Ok(());
+    }
+    let at = name.bytes().position(|byte| !allowed(byte)).unwrap_or_default();
     // Everything before it is ASCII, so a character begins here.
     let character = name.get(at..).and_then(|rest| rest.chars().next()).unwrap_or_default();
     Err(NameError::Character { what, name: name.to_owned(), character })

@@ -1,7 +1,7 @@
 //! The committed texts on the devices: told apart by little, decoded only where somebody needs them.
 //!
-//! A group has a copy of its text on each PV. All of them are read and their checksums computed, but only one is
-//! decoded, and older ones not at all.
+//! A group has a copy of its text on each PV. All of them are read and their checksums computed, but of different ones only
+//! the first that comes and the newest are decoded.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};

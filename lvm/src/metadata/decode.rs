@@ -1,11 +1,13 @@
 //! From the tree of a metadata text to the typed group.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use super::decode_segment::segment;
 use super::fields::Fields;
 use super::text::{Cursor, Item, Parser, Step, Tree};
 use super::usage::Kept;
+use super::usual::{self, Common};
 use super::{
     AllocationPolicy, Area, Defect, Lv, LvFlag, Pv, PvFlag, ReadAhead, Segment, Vg, VgFlag, Written,
 };
@@ -48,9 +50,15 @@ impl Vg {
     /// # Ok::<(), lvm::metadata::Defect>(())
     /// ```
     pub fn from_text(text: &str) -> Result<Self, Defect> {
+        Self::read(text, Forms::Usual)
+    }
+
+    /// The same, with volumes of the usual form read by the grammar or without it.
+    pub(super) fn read(text: &str, forms: Forms) -> Result<Self, Defect> {
         let mut parser = Parser::new(text);
-        let mut early = Early::default();
+        let mut early = Early { forms, ..Early::default() };
         loop {
+            early.take_usual(&mut parser)?;
             match parser.step()? {
                 Step::Entry => {}
                 Step::Section => early.take(&mut parser)?,
@@ -89,21 +97,34 @@ impl Members {
     }
 }
 
+/// How volumes are read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Forms {
+    /// In the usual form without the grammar, others by it.
+    #[default]
+    Usual,
+    /// All by the grammar, to compare.
+    #[cfg(test)]
+    Any,
+}
+
 /// Decodes the volumes of a group one by one while the text is parsed: the entries of thousands would not fit into the
 /// processor's caches, and a first read would wait for the memory.
 #[derive(Debug, Default)]
-struct Early {
+struct Early<'a> {
+    forms: Forms,
     /// The place of the first entry in the section of volumes that was begun last.
     section: usize,
     /// Whether the volumes of that section are decoded here.
     decodes: bool,
     members: Option<Members>,
+    common: Common<'a>,
 }
 
-impl Early {
-    /// Decodes the section that has just ended, if it is a volume, and has the parser forget it.
+impl<'a> Early<'a> {
+    /// Decodes the volumes of the usual form that come next.
     #[inline]
-    fn take(&mut self, parser: &mut Parser<'_>) -> Result<(), Defect> {
+    fn take_usual(&mut self, parser: &mut Parser<'a>) -> Result<(), Defect> {
         if parser.depth() != 2 {
             return Ok(());
         }
@@ -115,12 +136,32 @@ impl Early {
             self.section = section;
             self.begin(name, group, parser.before(0), parser.rest())?;
         }
-        let (true, Some(members), Some((key, volume))) = (self.decodes, &mut self.members, parser.ended())
-        else {
+        let (true, Some(members), Forms::Usual) = (self.decodes, &mut self.members, self.forms) else {
             return Ok(());
         };
-        members.add_lv(name, key, volume)?;
-        parser.forget();
+        let (common, keys, lvs) = (&mut self.common, &members.keys, &mut members.lvs);
+        while let Some(lv) = parser.pass_by(|text| usual::volume(text, common, keys, lvs.last())) {
+            lvs.push(lv);
+        }
+        Ok(())
+    }
+
+    /// Decodes the section that has just ended, if it is a volume, and has the parser forget it.
+    #[inline]
+    fn take(&mut self, parser: &mut Parser<'_>) -> Result<(), Defect> {
+        if parser.depth() != 2 || !self.decodes {
+            return Ok(());
+        }
+        let (Some((name, _)), Some((_, section))) = (parser.open(0), parser.open(1)) else {
+            return Ok(());
+        };
+        let (Some(members), Some((key, volume))) = (&mut self.members, parser.ended()) else {
+            return Ok(());
+        };
+        if self.section == section {
+            members.add_lv(name, key, volume)?;
+            parser.forget();
+        }
         Ok(())
     }
 
@@ -159,7 +200,7 @@ impl Early {
     }
 }
 
-fn vg(tree: &Tree<'_>, early: Early) -> Result<Vg, Defect> {
+fn vg(tree: &Tree<'_>, early: Early<'_>) -> Result<Vg, Defect> {
     let root = Fields::new(tree.root(), "text", "text");
     if root.need_text("contents")? != "Text Format Volume Group" || root.need_number("version")? != 1 {
         return Err(root.defect("contents or version is not that of a volume group's text"));
@@ -265,7 +306,7 @@ fn lv(fields: &Fields<'_, '_>, name: &str, keys: &PvKeys, like: Option<&Lv>) -> 
     Ok(Lv {
         name: fields.lv_name(name)?,
         uuid: fields.need_uuid()?,
-        flags: fields.flags(LvFlag::from_word)?,
+        flags: shared(fields.flags(LvFlag::from_word)?, like.map(|like| &like.flags)),
         tags: fields.tags(like.map_or(&[], |like| &like.tags))?,
         creation_time: fields.time("creation_time")?,
         creation_host: fields
@@ -278,6 +319,11 @@ fn lv(fields: &Fields<'_, '_>, name: &str, keys: &PvKeys, like: Option<&Lv>) -> 
         fixed_minor: fields.small("minor")?,
         segments: segments(fields, name, keys)?,
     })
+}
+
+/// The values, shared with `like` where that has the same.
+fn shared<T: PartialEq>(values: Vec<T>, like: Option<&Arc<[T]>>) -> Arc<[T]> {
+    like.filter(|like| ***like == *values).map_or_else(|| values.into(), Arc::clone)
 }
 
 /// The volume's segments by their starts, which must follow one another without a gap.
@@ -314,10 +360,15 @@ fn check_references(fields: &Fields<'_, '_>, vg: &Vg) -> Result<(), Defect> {
     if names.windows(2).any(|pair| pair[0] == pair[1]) {
         return Err(fields.defect("two volumes have the same name"));
     }
-    let sizes: HashMap<Uuid, u64> = vg.pvs.iter().map(|pv| (pv.uuid, pv.pe_count.get())).collect();
-    if sizes.len() != vg.pvs.len() {
+    let mut sizes: Vec<(Uuid, u64)> = vg.pvs.iter().map(|pv| (pv.uuid, pv.pe_count.get())).collect();
+    sizes.sort_unstable();
+    if sizes.windows(2).any(|pair| pair[0].0 == pair[1].0) {
         return Err(fields.defect("two PVs have the same id"));
     }
+    let size = |uuid: &Uuid| -> Option<u64> {
+        let at = sizes.binary_search_by(|(own, _)| own.cmp(uuid)).ok()?;
+        sizes.get(at).map(|(_, size)| *size)
+    };
     for lv in &vg.lvs {
         for segment in &lv.segments {
             if let Some(part) = segment.parts().into_iter().find(|part| names.binary_search(part).is_err()) {
@@ -327,7 +378,7 @@ fn check_references(fields: &Fields<'_, '_>, vg: &Vg) -> Result<(), Defect> {
             let beyond = segment.areas().iter().any(|area| match area {
                 Area::Pv { pv, start } => {
                     let end = start.get().checked_add(len);
-                    end.is_none_or(|end| sizes.get(pv).is_none_or(|count| end > *count))
+                    end.is_none_or(|end| size(pv).is_none_or(|count| end > count))
                 }
                 Area::Lv { .. } => false,
             });

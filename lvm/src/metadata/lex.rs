@@ -45,6 +45,19 @@ impl<'a> Lexer<'a> {
         Self { text, at: 0 }
     }
 
+    /// The text from its next word or punctuation on.
+    #[inline]
+    pub(super) fn ahead(&mut self) -> &'a str {
+        self.peek();
+        self.text.get(self.at..).unwrap_or_default()
+    }
+
+    /// Passes bytes that were read as [`Lexer::ahead`] gives them.
+    #[inline]
+    pub(super) fn skip(&mut self, length: usize) {
+        self.at += length;
+    }
+
     /// Bytes behind the present place.
     pub(super) fn rest(&self) -> usize {
         self.text.len().saturating_sub(self.at)

@@ -48,8 +48,8 @@ pub struct Lv {
     pub name: LvName,
     /// Its identity within the group.
     pub uuid: Uuid,
-    /// Its flags, those of the text's `status` before those of its `flags`.
-    pub flags: Vec<LvFlag>,
+    /// Its flags, those of the text's `status` before those of its `flags`; volumes share them.
+    pub flags: Arc<[LvFlag]>,
     /// Its tags in the order of the text.
     pub tags: Vec<Tag>,
     /// When it was made.

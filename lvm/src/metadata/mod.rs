@@ -23,6 +23,7 @@ mod segment;
 mod source;
 mod text;
 mod usage;
+mod usual;
 mod vg;
 mod view;
 mod worker;

@@ -1,5 +1,6 @@
 //! Reading a set of devices, each by a thread of its own.
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
@@ -48,7 +49,7 @@ pub struct Cost {
     pub bytes: u64,
     /// System calls made on devices: stat, open, size, block size, reads, close.
     pub system_calls: u64,
-    /// Different texts read; of each group only the newest is decoded.
+    /// Different texts read; of each group the first and the newest are decoded.
     pub texts: u64,
 }
 
@@ -186,8 +187,13 @@ impl Inner {
         for worker in &mut self.workers {
             worker.ask(&texts, options);
         }
+        let mut begun = HashSet::new();
         for worker in &mut self.workers {
-            changed |= worker.wait(deadline, &mut self.cost);
+            if worker.wait(deadline, &mut self.cost) {
+                changed = true;
+                // The other devices are still read meanwhile, and their copies are mostly the same.
+                worker.found().decode(&mut begun);
+            }
         }
         self.cost.texts += texts.count() as u64;
         if let Some(last) = &self.last

@@ -1,5 +1,6 @@
 //! One device: its label, the headers of its metadata areas, and the texts in them.
 
+use std::collections::HashSet;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::MetadataExt;
@@ -15,7 +16,7 @@ use super::crc::{checksum, checksum_more};
 use super::label::{LABEL_AREA, Label, Stretch};
 use super::source::Taken;
 use super::{Buffer, Defect, MetadataArea, Options, Source};
-use crate::{Error, Kind, VgName};
+use crate::{Error, Kind, Uuid, VgName};
 
 /// The first read: the label, and the first area's header where LVM puts it.
 const FIRST_READ: usize = 8192;
@@ -36,6 +37,19 @@ impl Found {
         let tried = format!("read the PV label of {}", path.display());
         let kind = if error.kind() == io::ErrorKind::NotFound { Kind::NotFound } else { Kind::Io };
         Self::Unreadable(Arc::new(Error::new(kind, tried).with_answer(error.to_string())))
+    }
+
+    /// Decodes the texts of groups that are not among those `begun`, and adds these to them. What is wrong with a text is
+    /// told when its group is looked for.
+    pub(super) fn decode(&self, begun: &mut HashSet<Uuid>) {
+        let Self::Scan(scan) = self else { return };
+        for area in &scan.areas {
+            if let Content::Text(text) = &area.content
+                && begun.insert(text.vg)
+            {
+                let _ = text.with_vg(|_| ());
+            }
+        }
     }
 
     /// Whether this says the same as `other`, for a device that was not read.

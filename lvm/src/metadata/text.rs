@@ -237,6 +237,14 @@ impl<'a> Parser<'a> {
         }
     }
 
+    /// Passes what `read` understands of the text from the next word on: its value and its length.
+    #[inline]
+    pub(super) fn pass_by<T>(&mut self, read: impl FnOnce(&'a str) -> Option<(T, usize)>) -> Option<T> {
+        let (value, length) = read(self.lexer.ahead())?;
+        self.lexer.skip(length);
+        Some(value)
+    }
+
     /// What was parsed, less what was forgotten.
     pub(super) fn into_tree(self) -> Tree<'a> {
         self.tree
