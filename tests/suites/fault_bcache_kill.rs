@@ -5,14 +5,14 @@
 
 #![allow(clippy::unwrap_used, reason = "a suite is tests only: a panic is its way to fail")]
 
-use std::fs::{self, File};
-use std::os::unix::fs::FileExt;
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
 use bcache::{Backing, Bcache, CacheMode, Kind, Knob, Outcome, Percent, State, Superblock, Uuid, Writeback};
+use rig::Ledger;
 use rig::caching::{Clear, check, fill, format_backing, format_cache, skip_unless_bcache, stop_all};
 use rig::power_cut::{Acknowledged, Blocks, Random, read_blocks};
 use rig::{eventually, virtual_disks};
@@ -35,41 +35,6 @@ fn running(paths: &[&Path]) -> Result<(Backing, PathBuf)> {
         }
     }
     bail!("no backing device")
-}
-
-/// What was acknowledged, on a disk of its own: one record of 512 bytes for each sync, in order.
-struct Ledger {
-    file: File,
-    records: u64,
-}
-
-impl Ledger {
-    const RECORD: usize = 512;
-
-    fn open(path: &Path) -> Result<(Self, Vec<String>)> {
-        let file = File::options().read(true).write(true).open(path)?;
-        let mut marks = Vec::new();
-        let mut record = [0; Self::RECORD];
-        loop {
-            file.read_exact_at(&mut record, (marks.len() * Self::RECORD) as u64)?;
-            let text = String::from_utf8(record.to_vec())?;
-            let text = text.trim_end_matches('\0');
-            if text.is_empty() {
-                return Ok((Self { file, records: marks.len() as u64 }, marks));
-            }
-            marks.push(text.to_owned());
-        }
-    }
-
-    fn add(&mut self, mark: &str) -> Result<()> {
-        let mut record = mark.as_bytes().to_vec();
-        ensure!(record.len() <= Self::RECORD, "a mark of {} bytes", record.len());
-        record.resize(Self::RECORD, 0);
-        self.file.write_all_at(&record, self.records * Self::RECORD as u64)?;
-        self.file.sync_data()?;
-        self.records += 1;
-        Ok(())
-    }
 }
 
 /// Writes until the machine is killed, within three seconds.

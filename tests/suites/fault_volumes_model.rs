@@ -84,7 +84,7 @@ fn directory(operations: u64) -> Result<()> {
     })
 }
 
-mod minutes_30 {
+mod minutes_60 {
     use super::*;
 
     #[test]

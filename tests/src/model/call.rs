@@ -15,8 +15,8 @@ use tonic::{Code, Response, Status};
 use super::belief::{Mode, Op, Origin, Source};
 use crate::csi_client::Csi;
 
-/// How long any call may take.
-const PATIENCE: Duration = Duration::from_secs(240);
+/// How long any call may take, on a host that is busy with other things, too.
+const PATIENCE: Duration = Duration::from_secs(900);
 /// How long a call may take that only looks whether the driver is there.
 const SOON: Duration = Duration::from_secs(5);
 

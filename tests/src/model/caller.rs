@@ -15,7 +15,7 @@ use super::run::Uses;
 use crate::power_cut::Random;
 
 /// How long a call whose answers are lost is tried again.
-pub(super) const PATIENCE: Duration = Duration::from_secs(180);
+pub(super) const PATIENCE: Duration = Duration::from_secs(600);
 /// The steps of a volume that are told with a fault.
 const HISTORY: usize = 30;
 

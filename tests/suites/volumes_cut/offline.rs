@@ -6,7 +6,9 @@ use devices::gpt::{Condition, DiskFile, Owner, Ownership, Partition, State, insp
 use lvm::ops::{CREATING, PART};
 use rig::power_cut::{Acknowledged, BLOCK, Images, OfflineGroup};
 
-use super::record::{BLOCKS, Backend, DB, FIRST, OURS};
+use super::directories::directories;
+use super::record::{BLOCKS, DB, FIRST};
+use super::site::{Backend, OURS};
 
 /// What the marks before a point say.
 pub(crate) struct Known<'a> {
@@ -43,12 +45,12 @@ impl Known<'_> {
     }
 
     /// Whether a snapshot's content is its own.
-    fn is_ready(&self, name: &str) -> bool {
+    pub(crate) fn is_ready(&self, name: &str) -> bool {
         self.marks.iter().any(|mark| mark.strip_prefix("ready:") == Some(name))
     }
 
     /// Whether nothing is certain of a volume or snapshot: it is being made or removed.
-    fn is_changing(&self, name: &str) -> bool {
+    pub(crate) fn is_changing(&self, name: &str) -> bool {
         let remove = format!("remove-{name}");
         (self.begun(name) && !self.done(name)) || (self.begun(&remove) && !self.done(&remove))
     }
@@ -66,13 +68,13 @@ impl Known<'_> {
         Acknowledged::of(self.marks)
     }
 
-    fn at_snapshot(&self, name: &str) -> Result<Acknowledged> {
+    pub(crate) fn at_snapshot(&self, name: &str) -> Result<Acknowledged> {
         let begin = format!("begin:{name}");
         let at = self.marks.iter().position(|mark| *mark == begin).context("no such snapshot")?;
         Acknowledged::of(&self.marks[..at])
     }
 
-    fn is_size(&self, size: Bytes) -> Result<()> {
+    pub(crate) fn is_size(&self, size: Bytes) -> Result<()> {
         let (least, greatest) = self.sizes();
         ensure!(size >= least && size <= greatest, "db has {size}, and should have {least} to {greatest}");
         Ok(())
@@ -88,6 +90,7 @@ pub(crate) fn audit(backend: Backend, images: &Images, marks: &[String]) -> Resu
     match backend {
         Backend::Partition => partitions(images, &known),
         Backend::Thick | Backend::Thin => group(backend, images, &known),
+        Backend::Directory(fs) => directories(fs, images, &known),
     }
 }
 
@@ -96,7 +99,7 @@ fn group(backend: Backend, images: &Images, known: &Known<'_>) -> Result<()> {
     let length = Bytes::new((BLOCKS * BLOCK) as u64);
     let read = |name: &str| match backend {
         Backend::Thin => group.read_thin(name, length),
-        Backend::Thick | Backend::Partition => group.read_linear(name, Bytes::ZERO, length),
+        _ => group.read_linear(name, Bytes::ZERO, length),
     };
     let half_made =
         |lv: &lvm::metadata::Lv| [CREATING, PART, "gabion.dev/filling"].iter().any(|tag| lv.has_tag(tag));

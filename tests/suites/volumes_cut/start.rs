@@ -3,14 +3,16 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, ensure};
+use devices::Bytes;
+use devices::filesystem::{ProjectQuotas, project_of};
 use rig::life::{id, new};
-use rig::node::settings_on;
-use rig::power_cut::{BLOCK, Images};
+use rig::power_cut::{Images, read_blocks};
 use rig::tool;
-use volumes::{Mode, Node, Publish, Stage};
+use volumes::Node;
 
 use super::offline::Known;
-use super::record::{BLOCKS, Backend, DB, OURS, attach, deactivate};
+use super::record::{BLOCKS, DB};
+use super::site::{Backend, OURS, Site};
 
 /// Opens, reads everything, and makes and removes volumes; tells whether there was anything to open.
 pub(crate) fn start(backend: Backend, images: &Images, marks: &[String]) -> Result<bool> {
@@ -25,38 +27,31 @@ pub(crate) fn start(backend: Backend, images: &Images, marks: &[String]) -> Resu
         tool::run("cp", [Path::new("--sparse=always"), images.path(slice), copy.as_path()])?;
         copies.push(copy);
     }
-    let (loops, disks) = attach(&copies)?;
-    let used = used(backend, dir.path(), &disks, &known);
-    deactivate(&disks)?;
+    let site = Site::open(backend, &copies)?;
+    let used = used(&site, dir.path(), &known);
+    let closed = site.close();
     used?;
-    for device in loops {
-        device.detach()?;
-    }
+    closed?;
     Ok(true)
 }
 
-fn used(backend: Backend, dir: &Path, disks: &[PathBuf], known: &Known<'_>) -> Result<()> {
-    let (node, repairs) = Node::open(settings_on(dir, disks.to_vec(), backend.class(disks)?)?)?;
+fn used(site: &Site, dir: &Path, known: &Known<'_>) -> Result<()> {
+    let (node, repairs) = Node::open(site.settings(dir)?)?;
     ensure!(repairs.problems.is_empty() && repairs.orphans.is_empty(), "{repairs}");
     let there = node.volumes()?;
     for certain in known.volumes() {
-        ensure!(there.iter().any(|volume| volume.id.as_str() == certain), "{certain} is gone: {there:?}");
+        let found = there.iter().find(|volume| volume.id.as_str() == certain);
+        let size = found.with_context(|| format!("{certain} is gone: {there:?}"))?.size;
+        is_limited(site, certain, size)?;
     }
     let snapshots = node.snapshots()?;
     for certain in known.snapshots() {
         ensure!(snapshots.iter().any(|cut| cut.id.as_str() == certain), "{certain} is gone: {snapshots:?}");
     }
     if known.volumes().contains(&"db") && known.acknowledged()?.blocks(DB) > 0 {
-        let (staging, target) = (dir.join("staging"), dir.join("target"));
-        node.stage(&Stage::new(id("db"), &staging, Mode::Block))?;
-        node.publish(&Publish::new(id("db"), &staging, &target, Mode::Block))?;
-        let mut bytes = vec![0; BLOCKS * BLOCK];
-        let read = std::fs::File::open(&target)
-            .and_then(|device| std::os::unix::fs::FileExt::read_exact_at(&device, &mut bytes, 0));
-        node.unpublish(&id("db"), &target)?;
-        node.unstage(&id("db"), &staging)?;
-        read.context("read db")?;
-        known.acknowledged()?.check(DB, &bytes)?;
+        let read = read_blocks(&site.shown(&node, "db", dir)?, BLOCKS);
+        Site::hidden(&node, "db", dir)?;
+        known.acknowledged()?.check(DB, &read?)?;
     }
     node.create(&new("after", 16)).context("make a volume after the cut")?;
     node.delete(&id("after"))?;
@@ -69,5 +64,17 @@ fn used(backend: Backend, dir: &Path, disks: &[PathBuf], known: &Known<'_>) -> R
     }
     let (volumes, snapshots) = (node.volumes()?, node.snapshots()?);
     ensure!(volumes.is_empty() && snapshots.is_empty(), "{volumes:?} and {snapshots:?} stayed");
+    Ok(())
+}
+
+/// The start has given a directory the limit that its record tells.
+pub(crate) fn is_limited(site: &Site, volume: &str, size: Bytes) -> Result<()> {
+    let root = site.root();
+    if root.as_os_str().is_empty() {
+        return Ok(());
+    }
+    let project = project_of(&root.join(volume))?.with_context(|| format!("{volume} has no project"))?;
+    let limits = ProjectQuotas::of(&root)?.usage(project)?.limits;
+    ensure!(limits.space == Some(size), "{volume} has {size}, and may have {:?}", limits.space);
     Ok(())
 }
