@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a suite is tests only: a panic is its way to fail")]
 
 use std::fs;
+use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -10,9 +11,9 @@ use csi::proto::volume_content_source::{SnapshotSource, Type, VolumeSource};
 use csi::proto::*;
 use devices::Bytes;
 use rig::csi_client::Csi;
-use rig::eventually;
 use rig::served::{SIZE, Served, at, code, mount, persistently, volume};
 use rig::throttle::Throttle;
+use rig::{eventually, tool};
 use tonic::Code;
 
 /// At this pace the copy of a volume takes eight seconds.
@@ -141,12 +142,28 @@ fn a_clone_goes_on_when_its_caller_went_away_and_its_source_can_be_used_meanwhil
     assert_eq!(served.room(), before);
 }
 
+/// SNAP-07: one clear error for each call, nothing left, and nothing that is tried again and again.
+fn without_the_module(served: &Served) {
+    let blocked = Path::new("/run/modprobe.d/gabion-test.conf");
+    fs::create_dir_all("/run/modprobe.d").unwrap();
+    fs::write(blocked, "install dm_snapshot /bin/false\ninstall dm-snapshot /bin/false\n").unwrap();
+    let unloaded = tool::run("modprobe", ["-r", "dm_snapshot"]);
+    let refused = served.snapshot("cut", "db").unwrap_err();
+    fs::remove_file(blocked).unwrap();
+    unloaded.unwrap();
+    assert!(refused.message().contains("dm_snapshot"), "{refused:?}");
+    assert!(served.snapshots().is_empty());
+    let names = tool::run("lvs", ["--noheadings", "-o", "lv_name"]).unwrap();
+    assert_eq!(names.trim(), "v.db");
+}
+
 #[test]
 fn a_snapshot_and_a_clone_that_are_given_up_leave_nothing() {
     let Some(mut served) = Served::thick() else { return };
     let Some(slow) = Throttle::of(served.disk()).unwrap() else { return };
     let before = served.room();
     in_use(&served);
+    without_the_module(&served);
     slow.limit(PACE).unwrap();
     served.snapshot("cut", "db").unwrap();
     served.delete_snapshot("cut").unwrap();

@@ -4,22 +4,33 @@
 #![allow(clippy::unwrap_used, reason = "a suite is tests only: a panic is its way to fail")]
 
 use std::fs::{self, File};
-use std::io::{ErrorKind, Read, Write};
+use std::io::{ErrorKind, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt, symlink};
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command};
 use std::time::Duration;
 
 use csi::proto::volume_capability::AccessMode;
 use csi::proto::*;
 use rig::agent::Agent;
 use rig::csi_client::Csi;
-use rig::served::{SIZE, Served, at, block, code, mount, persistently, volume};
-use rig::tool;
+use rig::served::{SIZE, Served, at, block, code, mount, persistently, secrets, volume};
+use rig::{eventually, skip_unless_installed, tool};
+use rustix::process::{Pid, Signal, kill_process};
 use tonic::Code;
 
 /// The same use by another mode.
 fn by_mode(mode: i32, capability: VolumeCapability) -> VolumeCapability {
     VolumeCapability { access_mode: Some(AccessMode { mode }), ..capability }
+}
+
+/// The text of a class on a disk.
+fn class(name: &str, disk: &Path, pool: &str) -> String {
+    format!(
+        "---\napiVersion: gabion.dev/v1alpha1\nkind: DeviceClass\nmetadata: {{name: {name}}}\nspec: {{devices: {{paths: \
+         [{}]}}, {pool}}}\n",
+        disk.display()
+    )
 }
 
 /// How often something is mounted at a path.
@@ -80,6 +91,7 @@ fn a_volume_is_seen_read_only_by_one_and_written_by_others() {
     served.delete("db").unwrap();
 }
 
+/// CSI-11.
 #[test]
 fn a_block_device_is_never_formatted_and_never_put_over_a_directory() {
     let Some(mut served) = Served::thick() else { return };
@@ -101,6 +113,7 @@ fn a_block_device_is_never_formatted_and_never_put_over_a_directory() {
     device.write_all(b"kept").unwrap();
     device.sync_all().unwrap();
     drop(device);
+    grows_as_a_device(&served, "raw", &target);
     assert_eq!(code(served.stage("raw", &served.path("fs"), mount("", &[]))), Code::FailedPrecondition);
     served.crash();
     served.unpublish("raw", &target).unwrap();
@@ -116,6 +129,32 @@ fn a_block_device_is_never_formatted_and_never_put_over_a_directory() {
     served.delete("raw").unwrap();
 }
 
+/// EXP-03, EXP-05: no filesystem grows, and the node's part is answered although nobody was told to ask for it.
+fn grows_as_a_device(served: &Served, id: &str, target: &Path) {
+    let capacity_range = Some(CapacityRange { required_bytes: 2 * SIZE, limit_bytes: 0 });
+    let request = ControllerExpandVolumeRequest {
+        volume_id: id.into(),
+        capacity_range,
+        volume_capability: Some(block()),
+        secrets: secrets(),
+    };
+    let grown = served.csi.wait(served.csi.controller().controller_expand_volume(request)).unwrap();
+    assert_eq!((grown.capacity_bytes, grown.node_expansion_required), (2 * SIZE, false));
+    let request = NodeExpandVolumeRequest {
+        volume_id: id.into(),
+        volume_path: target.display().to_string(),
+        capacity_range,
+        ..Default::default()
+    };
+    for _ in 0..2 {
+        let answer = served.csi.wait(served.csi.node().node_expand_volume(request.clone())).unwrap();
+        assert_eq!(answer.capacity_bytes, 2 * SIZE);
+    }
+    let end = File::open(target).unwrap().seek(SeekFrom::End(0)).unwrap();
+    assert_eq!(i64::try_from(end), Ok(2 * SIZE));
+}
+
+/// CSI-13.
 #[test]
 fn options_of_the_class_and_of_the_caller_are_kept() {
     let spec = "volume: {mkfsOptions: [\"-N\", \"2048\"], mountOptions: [nodev], rootMode: \"0750\"}, pool: {lvm: {}}";
@@ -159,6 +198,7 @@ fn options_of_the_class_and_of_the_caller_are_kept() {
     assert!(!told.contains("VolumeMountGroup"), "the kubelet sets fsGroup: {told}");
 }
 
+/// CSI-09.
 #[test]
 fn a_target_is_mounted_once_and_never_through_a_link() {
     let Some(served) = Served::thick() else { return };
@@ -181,6 +221,7 @@ fn a_target_is_mounted_once_and_never_through_a_link() {
     served.delete("db").unwrap();
 }
 
+/// CSI-05.
 #[test]
 fn a_name_that_is_taken_is_told_from_the_same_wish_again() {
     let Some(served) = Served::with("pool: {thin: {}}", &[]) else { return };
@@ -213,6 +254,7 @@ fn a_name_that_is_taken_is_told_from_the_same_wish_again() {
     served.delete("db").unwrap();
 }
 
+/// CSI-03.
 #[test]
 fn a_caller_who_went_away_or_whose_driver_died_finds_one_volume() {
     let Some(mut served) = Served::thick() else { return };
@@ -235,6 +277,7 @@ fn a_caller_who_went_away_or_whose_driver_died_finds_one_volume() {
     }
 }
 
+/// CSI-07.
 #[test]
 fn what_is_gone_is_deleted_and_what_may_only_be_away_is_not() {
     let Some(served) = Served::thick() else { return };
@@ -247,21 +290,28 @@ fn what_is_gone_is_deleted_and_what_may_only_be_away_is_not() {
     tool::run("lvremove", ["--yes", &format!("{}/v.db", vg.trim())]).unwrap();
     served.delete("db").unwrap();
     served.delete("db").unwrap();
+    served.create(volume("lost")).unwrap();
     let disk = served.into_disk().unwrap();
     // The same node with a second class whose disk has not come back yet.
-    let class = |name: &str, disk: &str| {
-        format!(
-            "---\napiVersion: gabion.dev/v1alpha1\nkind: DeviceClass\nmetadata: {{name: {name}}}\nspec: {{devices: \
-             {{paths: [{disk}]}}, pool: {{lvm: {{}}}}}}\n"
-        )
-    };
-    let classes = class("rig", &disk.path().display().to_string()) + &class("away", "/dev/disk/by-id/away");
+    let pool = "pool: {lvm: {}}";
+    let classes = class("rig", disk.path(), pool) + &class("away", Path::new("/dev/disk/by-id/away"), pool);
     let mut agent = Agent::start(&classes, &[]).unwrap();
     let csi = Csi::connect(&agent.socket()).unwrap();
-    let request = DeleteVolumeRequest { volume_id: "other".into(), ..Default::default() };
-    assert_eq!(code(csi.wait(csi.controller().delete_volume(request))), Code::Unavailable);
+    let delete = |csi: &Csi, id: &str| {
+        let request = DeleteVolumeRequest { volume_id: id.into(), ..Default::default() };
+        csi.wait(csi.controller().delete_volume(request)).map(drop)
+    };
+    assert_eq!(code(delete(&csi, "other")), Code::Unavailable);
     agent.stop().unwrap();
-    tool::run("vgchange", ["--activate", "n"]).unwrap();
+    // The same node installed anew, with a blank disk: what was on it is provably gone.
+    tool::run("vgremove", ["--yes", "--force", vg.trim()]).unwrap();
+    tool::run("pvremove", [&disk.path().display().to_string()]).unwrap();
+    let mut agent = Agent::start(&class("rig", disk.path(), pool), &[]).unwrap();
+    let csi = Csi::connect(&agent.socket()).unwrap();
+    for _ in 0..2 {
+        delete(&csi, "lost").unwrap();
+    }
+    agent.stop().unwrap();
 }
 
 #[test]
@@ -304,4 +354,92 @@ fn a_published_partition_keeps_its_number_whatever_is_written_to_its_disk() {
     assert!((0..50).any(|_| read_again() || (pause(), false).1), "it is still kept open");
     served.unstage("raw", &staging).unwrap();
     served.delete("raw").unwrap();
+}
+
+/// SEC-01: what a caller wrote is refused or quoted, and never becomes a word of a command, a path elsewhere, or memory.
+#[test]
+fn nothing_that_a_caller_wrote_reaches_a_command_or_another_path() {
+    let Some(served) = Served::thick() else { return };
+    if skip_unless_installed(&["strace"]) {
+        return;
+    }
+    served.create(volume("db")).unwrap();
+    let (staging, passwd) = (served.path("staging"), fs::read("/etc/passwd").unwrap());
+    served.stage("db", &staging, mount("", &[])).unwrap();
+    let trace = Trace::of(served.agent.pid(), &served.path("exec"));
+    let before = resident(served.agent.pid());
+    let huge = "x".repeat(1 << 20);
+    for hostile in ["--config=x", "-f", "../../etc", "a;reboot", "$(id)", "a\nb", "a\0b", &huge] {
+        let mut request = volume("other");
+        request.parameters.insert("gabion.dev/device-class".into(), hostile.into());
+        assert_eq!(code(served.create(request)), Code::InvalidArgument, "{hostile:.20}");
+        let request =
+            CreateVolumeRequest { volume_capabilities: vec![mount(hostile, &[])], ..volume("other") };
+        assert_eq!(code(served.create(request)), Code::InvalidArgument, "{hostile:.20}");
+        for flags in [vec![hostile], vec!["remount,suid,bind=/"], vec!["noatime", hostile]] {
+            let refused = code(served.stage("db", &served.path("other"), mount("", &flags)));
+            assert_eq!(refused, Code::InvalidArgument, "{flags:.20?}");
+        }
+        let refused = served.stage(hostile, &served.path("other"), mount("", &[])).unwrap_err();
+        assert!([Code::InvalidArgument, Code::NotFound].contains(&refused.code()), "{refused:?}");
+    }
+    for path in ["/etc/passwd", "/etc/../etc/passwd", "etc", "/proc/self/root/etc/passwd"] {
+        served.publish(at("db", &staging, Path::new(path), mount("", &[]))).unwrap_err();
+        let _ = served.unpublish("db", Path::new(path));
+        assert_eq!(mounts_at(Path::new(path)), 0, "{path}");
+    }
+    assert_eq!(fs::read("/etc/passwd").unwrap(), passwd);
+    let grown = resident(served.agent.pid()).saturating_sub(before);
+    assert!(grown < 16 << 10, "{grown} KiB more memory");
+    // What shows that the trace sees commands at all.
+    served.create(volume("second")).unwrap();
+    served.stage("second", &served.path("other"), mount("", &[])).unwrap();
+    let seen = trace.end();
+    assert!(seen.contains("mkfs.ext4"), "{seen}");
+    for hostile in
+        ["config=x", "\"-f\"", "../etc", "reboot", "$(id)", "a\\nb", "xxxxxxxx", "remount", "passwd"]
+    {
+        assert!(!seen.contains(hostile), "{hostile}: {seen}");
+    }
+    for (id, place) in [("db", staging), ("second", served.path("other"))] {
+        served.unstage(id, &place).unwrap();
+        served.delete(id).unwrap();
+    }
+    let options = "volume: {mkfsOptions: [\"-d /dev/sda\"]}, pool: {lvm: {}}";
+    let refused = Agent::start(&class("rig", served.disk(), options), &[]).unwrap_err().to_string();
+    assert!(refused.contains("spec.volume.mkfsOptions"), "{refused}");
+}
+
+/// The commands that a process and its children start.
+struct Trace {
+    strace: Child,
+    file: PathBuf,
+}
+
+impl Trace {
+    fn of(pid: u32, file: &Path) -> Self {
+        let strace = Command::new("strace")
+            .args(["-f", "-q", "-s", "65536", "-e", "trace=execve", "-o"])
+            .arg(file)
+            .args(["-p", &pid.to_string()])
+            .spawn()
+            .unwrap();
+        let traced =
+            || fs::read_to_string(format!("/proc/{pid}/status")).unwrap().contains("TracerPid:\t0\n");
+        eventually("the trace begins", Duration::from_secs(20), || !traced());
+        Self { strace, file: file.to_owned() }
+    }
+
+    fn end(mut self) -> String {
+        kill_process(Pid::from_child(&self.strace), Signal::INT).unwrap();
+        self.strace.wait().unwrap();
+        fs::read_to_string(self.file).unwrap()
+    }
+}
+
+/// What a process has in memory, in KiB.
+fn resident(pid: u32) -> u64 {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+    line.trim().trim_end_matches(" kB").parse().unwrap()
 }

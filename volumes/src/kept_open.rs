@@ -11,6 +11,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use devices::mount::MountTable;
 
+use crate::backend::Backend;
+use crate::pools::Place;
 use crate::repair::Repair;
 use crate::{Content, Error, Node, Volume, VolumeId, places};
 
@@ -62,25 +64,40 @@ impl Node {
     pub(crate) fn keep_published_open(&self) -> Vec<Repair> {
         let failed =
             |place: String, error: &Error| Repair { place, done: format!("is not kept open: {error}") };
-        let volumes = match self.volumes() {
-            Ok(volumes) => volumes,
-            Err(error) => return vec![failed("what is published".to_owned(), &error)],
+        let table = match MountTable::read() {
+            Ok(table) => table,
+            Err(error) => return vec![failed("what is published".to_owned(), &error.into())],
         };
-        let blocks = volumes.iter().filter(|volume| volume.content == Content::Block);
-        let kept = blocks.map(|volume| (volume, self.keep_volume_open(volume)));
-        kept.filter_map(|(volume, kept)| kept.err().map(|error| failed(volume.id.to_string(), &error)))
-            .collect()
+        let (pools, mut repairs) = (self.pools(), Vec::new());
+        for (class, place) in &pools.places {
+            let Place::Ready(backend) = place else { continue };
+            let volumes = match backend.volumes() {
+                Ok(volumes) => volumes,
+                Err(error) => {
+                    repairs.push(failed(format!("what class {class} has published"), &error));
+                    continue;
+                }
+            };
+            for volume in volumes.iter().filter(|volume| volume.content == Content::Block) {
+                if let Err(error) = self.keep_volume_open(&table, &**backend, volume) {
+                    repairs.push(failed(volume.id.to_string(), &error));
+                }
+            }
+        }
+        repairs
     }
 
-    fn keep_volume_open(&self, volume: &Volume) -> Result<(), Error> {
-        let tried = format!("keep volume {} open", volume.id);
-        let pools = self.pools();
-        let (backend, volume) = pools.find(&volume.id, &tried)?;
-        let places = places::of(&MountTable::read()?, &backend.medium(&volume)?);
+    fn keep_volume_open(
+        &self,
+        table: &MountTable,
+        backend: &dyn Backend,
+        volume: &Volume,
+    ) -> Result<(), Error> {
+        let places = places::of(table, &backend.medium(volume)?);
         if places.is_empty() {
             return Ok(());
         }
-        let ready = backend.ready(&volume, &tried)?;
+        let ready = backend.ready(volume, &format!("keep volume {} open", volume.id))?;
         if let Some(device) = ready.held {
             self.kept_open().keep(&volume.id, device, places);
         }
