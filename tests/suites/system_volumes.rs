@@ -8,11 +8,13 @@ use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use devices::Bytes;
-use lvm::ops::NewSnapshot;
+use lvm::ops::{NewPv, NewSnapshot};
+use lvm::worker::conf::Activation;
 use rig::life::{FILE, block_life, class, id, kind, mib, new, snapshot_id, wait_until_ready};
 use rig::node::{NodeLab, check, write};
-use rig::{eventually, skip_unless_dm};
-use volumes::{CreateSnapshot, FsType, Kind, Mode, SnapshotState, Source};
+use rig::{Handle, eventually, skip_unless_dm};
+use volumes::class::DeviceClass;
+use volumes::{CreateSnapshot, FsType, Kind, Mode, Node, SnapshotState, Source};
 
 /// Each is many commands of LVM, and mkfs besides, on an emulated machine that may have others beside it.
 mod seconds_300 {
@@ -59,6 +61,49 @@ mod seconds_300 {
             lab.node().delete_snapshot(&snapshot_id(cut))?;
         }
         ensure!(lab.node().snapshots()?.is_empty());
+        Ok(())
+    }
+
+    #[test]
+    fn a_pv_whose_maker_died_before_its_group_is_taken_and_no_other_one_is() -> Result<()> {
+        if skip_unless_dm() {
+            return Ok(());
+        }
+        let lab = NodeLab::new(1, Bytes::mib(256), "")?;
+        let disk = lab.disks[0].path().to_owned();
+        let mut settings = lab.settings()?;
+        let text = class("{lvm: {}}", 1, "").replace("DISK0", &disk.display().to_string());
+        settings.classes = DeviceClass::parse_all(&text)?;
+        let handle = Handle::on([lvm::DevicePath::new(&disk)?], Activation::Udev, |builder| builder)?;
+        let _ = handle.lvm.create_pv(&NewPv::new(lvm::DevicePath::new(&disk)?))?;
+        let label = || -> Result<Vec<u8>> {
+            let mut label = vec![0; 1 << 20];
+            std::os::unix::fs::FileExt::read_exact_at(&fs::File::open(&disk)?, &mut label, 0)?;
+            Ok(label)
+        };
+        let (pv, before) = (handle.lvm.view()?.orphans[0].uuid, label()?);
+        let begun = lab.path("state/begun-pvs");
+        fs::create_dir_all(&begun)?;
+        fs::write(begun.join("a".repeat(32)), "another one")?;
+        let (_, repairs) = Node::open(settings.clone())?;
+        let error = &repairs.problems[0].error;
+        println!("{error}");
+        ensure!(error.kind() == Kind::Refused && error.to_string().contains("pvremove"));
+        ensure!(label()? == before, "a PV that is not provably ours was changed");
+        // What a node wrote down before it made the PV and was killed.
+        fs::write(begun.join(pv.compact()), "")?;
+        for _ in 0..2 {
+            let (node, repairs) = Node::open(settings.clone())?;
+            println!("{repairs}");
+            ensure!(repairs.problems.is_empty(), "{repairs}");
+            node.create(&new("db", 16))?;
+            ensure!(!begun.join(pv.compact()).exists(), "what was written down stays");
+            node.delete(&id("db"))?;
+        }
+        let _ = handle.lvm.group(&lvm::VgName::new("gabion-lab")?)?.remove()?;
+        for orphan in &handle.lvm.view()?.orphans {
+            ensure!(orphan.uuid == pv, "the PV was made anew");
+        }
         Ok(())
     }
 

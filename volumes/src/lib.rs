@@ -24,6 +24,7 @@
 #![forbid(unsafe_code)]
 
 mod backend;
+mod begun;
 mod changes;
 pub mod class;
 mod error;

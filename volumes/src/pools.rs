@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use devices::discovery::{Discovery, Disk, Inventory};
-use devices::eligibility::{Assessor, Chosen, Policy};
+use devices::eligibility::{Assessor, Chosen, Policy, Reason};
 use devices::erase::{Consent, Records};
 use devices::gpt::{self, Condition};
 use devices::selector::{Class, ClassDisks, Selected, Selector, divide};
-use lvm::metadata::View;
+use lvm::metadata::{OrphanPv, View};
 use lvm::ops::{Change, Group, NewGroup, NewPool, OldContent, PoolSize};
 use lvm::worker::conf::AutoExtend;
 use lvm::worker::host::{HOST_DIR, HostSettings};
@@ -19,10 +19,14 @@ use crate::backend::directory::Directories;
 use crate::backend::duplicate::Copies;
 use crate::backend::partition::{self, Partitions, Sharing};
 use crate::backend::{Backend, Thick, Thin, lv::LvPool, tags};
+use crate::begun::BegunPvs;
 use crate::class::{
     AutoSize, DeviceClass, DirectoryPool, DiscoveryMode, NodeSelector, Pool, Size, ThinPool, Wipe,
 };
 use crate::{ClassName, ClassProblem, DeviceScope, Error, Kind, Orphan, Repair, Repairs, Settings};
+
+/// Where the identities of PVs that were begun lie, in the directory of the state.
+const BEGUN: &str = "begun-pvs";
 
 /// What a class has on this node.
 #[derive(Debug)]
@@ -244,13 +248,41 @@ impl<'a> Builder<'a> {
         };
         let mut new = Vec::new();
         for selected in disks.disks.iter().filter(joins) {
-            if self.in_scope(selected.disk) && !is_present(selected.disk) {
-                new.extend(self.usable(class, selected)?);
+            if !self.in_scope(selected.disk) || is_present(selected.disk) {
+                continue;
+            }
+            match self.begun_pv(selected) {
+                Some(path) => new.push(path?),
+                None => new.extend(self.usable(class, selected)?),
             }
         }
         let path = |path: &PathBuf| DevicePath::new(path).map_err(Error::from);
         let present = present.into_iter().map(path).collect::<Result<_, _>>()?;
         Ok(GroupPlan { name, class, disks: new, present, exists: vg.is_some() })
+    }
+
+    /// A disk that this node began to make a PV when it was killed, and that is nothing else.
+    fn begun_pv(&mut self, selected: &Selected<'_>) -> Option<Result<DevicePath, Error>> {
+        let disk = selected.disk;
+        let orphan = self.orphan_pv(disk).filter(|orphan| !orphan.in_use_elsewhere)?;
+        let begun = BegunPvs::in_directory(self.settings.state_dir.join(BEGUN)).has(&orphan.uuid);
+        let assessor = Assessor::new(Policy::default().with_minimum_size(self.settings.minimum_disk));
+        let eligibility = assessor.assess(self.inventory, disk);
+        let is_only_that =
+            eligibility.bars(selected.chosen).all(|why| matches!(why, Reason::LvmPv { group: None }));
+        if !begun || !is_only_that {
+            return None;
+        }
+        self.repaired(&disk.path, "took the PV that was made of it when its maker ended".to_owned());
+        Some(DevicePath::new(&disk.path).map_err(Error::from))
+    }
+
+    /// The PV of no group that a disk is.
+    fn orphan_pv(&self, disk: &Disk) -> Option<&'a OrphanPv> {
+        let on = |orphan: &&OrphanPv| {
+            self.inventory.at(&orphan.device.path).is_ok_and(|found| found.number == disk.number)
+        };
+        self.view.orphans.iter().find(on)
     }
 
     /// A disk if it may be used, wiped where that was agreed to. One that was named and may not be used is an error, any
@@ -282,15 +314,34 @@ impl<'a> Builder<'a> {
         if !required {
             return Ok(None);
         }
+        let advice = match self.orphan_pv(disk) {
+            None => "free the disk, wipe it if what is on it may go, or take its path out of the class",
+            Some(_) => {
+                "nothing here proves that this node made the PV, which is in no group: remove it (pvremove) if it may \
+                 go, or take its path out of the class"
+            }
+        };
         Err(Error::new(Kind::Refused, format!("use {} for class {}", disk.path.display(), class.name))
             .with_answer(eligibility.to_string())
-            .with_advice("free the disk, wipe it if what is on it may go, or take its path out of the class"))
+            .with_advice(advice))
     }
 
     /// The group of a plan, made, taken over and extended where that is to be done.
     fn build_group(&mut self, lvm: &Lvm, plan: &GroupPlan<'_>) -> Result<Group, Error> {
+        let group = self.take_or_make_group(lvm, plan)?;
+        let begun = BegunPvs::in_directory(self.settings.state_dir.join(BEGUN));
+        for pv in &group.look()?.pvs {
+            begun.forget(&pv.uuid);
+        }
+        Ok(group)
+    }
+
+    fn take_or_make_group(&mut self, lvm: &Lvm, plan: &GroupPlan<'_>) -> Result<Group, Error> {
         let mark = Tag::new(tags::OURS).map_err(|cause| Error::invalid("a tag", cause))?;
+        let begun = BegunPvs::in_directory(self.settings.state_dir.join(BEGUN));
+        let make_pvs = || plan.disks.iter().try_for_each(|disk| begun.make(lvm, disk));
         if !plan.exists {
+            make_pvs()?;
             let new = NewGroup::new(plan.name.clone(), plan.disks.iter().cloned()).tag(mark);
             let group = lvm.create_group(&new)?.into_inner();
             self.note(&plan.name, format!("made of {} disks", plan.disks.len()));
@@ -309,6 +360,7 @@ impl<'a> Builder<'a> {
             self.note(&plan.name, "taken over".to_owned());
         }
         if !plan.disks.is_empty() {
+            make_pvs()?;
             let _ = group.extend(&plan.disks, OldContent::Refuse)?;
             self.note(&plan.name, format!("extended by {} disks", plan.disks.len()));
         }

@@ -4,7 +4,7 @@ use devices::Sectors;
 
 use super::{Command, Words};
 use crate::ops::{Allocation, OldContent};
-use crate::{DevicePath, LvName, Tag};
+use crate::{DevicePath, LvName, Tag, Uuid};
 
 /// Makes a PV. Never forced: LVM itself refuses a PV that is in a group.
 #[derive(Debug)]
@@ -12,6 +12,8 @@ pub(crate) struct PvCreate<'a> {
     pub(crate) device: &'a DevicePath,
     pub(crate) metadata_size: Sectors,
     pub(crate) old_content: OldContent,
+    /// Its identity, chosen by LVM where none is given.
+    pub(crate) uuid: Option<Uuid>,
 }
 
 impl Command for PvCreate<'_> {
@@ -20,6 +22,11 @@ impl Command for PvCreate<'_> {
         let words = match self.old_content {
             OldContent::Refuse => Words::cautious("pvcreate"),
             OldContent::Wipe => Words::yes("pvcreate"),
+        };
+        let words = match self.uuid {
+            // Without the flag LVM wants the backup of a group that had this PV.
+            Some(uuid) => words.option("--uuid", uuid).flag("--norestorefile"),
+            None => words,
         };
         words.sectors("--metadatasize", self.metadata_size).operand(self.device)
     }
@@ -129,10 +136,17 @@ mod tests {
             device: &device,
             metadata_size: Sectors::new(32_768),
             old_content: OldContent::Refuse,
+            uuid: None,
         };
         assert_eq!(line(&command), "pvcreate --metadatasize 32768s /dev/sda");
         command.old_content = OldContent::Wipe;
         assert_eq!(line(&command), "pvcreate --yes --metadatasize 32768s /dev/sda");
+        command.uuid = Some("a".repeat(32).parse().unwrap());
+        assert_eq!(
+            line(&command),
+            "pvcreate --yes --uuid aaaaaa-aaaa-aaaa-aaaa-aaaa-aaaa-aaaaaa --norestorefile \
+             --metadatasize 32768s /dev/sda"
+        );
     }
 
     #[test]

@@ -45,19 +45,27 @@ pub struct NewPv {
     device: DevicePath,
     metadata_size: Option<Bytes>,
     old_content: OldContent,
+    uuid: Option<Uuid>,
 }
 
 impl NewPv {
     /// A PV on that device, with a metadata area of 16 MiB (4 MiB below 16 GiB).
     #[must_use]
     pub const fn new(device: DevicePath) -> Self {
-        Self { device, metadata_size: None, old_content: OldContent::Refuse }
+        Self { device, metadata_size: None, old_content: OldContent::Refuse, uuid: None }
     }
 
     /// With a metadata area of this size, at least 1 MiB.
     #[must_use]
     pub const fn metadata_size(mut self, size: Bytes) -> Self {
         self.metadata_size = Some(size);
+        self
+    }
+
+    /// With this identity, so that who writes it down before knows the PV again. It must be new.
+    #[must_use]
+    pub const fn uuid(mut self, uuid: Uuid) -> Self {
+        self.uuid = Some(uuid);
         self
     }
 
@@ -105,7 +113,8 @@ impl Lvm {
                 "a metadata area of {metadata_size} was asked for on a device of {size}; it is 1 MiB at least"
             )));
         }
-        let command = PvCreate { device: &device, metadata_size, old_content: new.old_content };
+        let command =
+            PvCreate { device: &device, metadata_size, old_content: new.old_content, uuid: new.uuid };
         self.run(Scope::Free, &tried, &command)?;
         Ok(Change::Made(()))
     }
