@@ -3,13 +3,16 @@
 
 #![allow(clippy::unwrap_used, reason = "a suite is tests only: a panic is its way to fail")]
 
-use std::fs;
+use std::fs::{self, File};
 use std::path::Path;
+use std::thread;
+use std::time::Duration;
 
 use csi::proto::volume_capability::AccessMode;
 use csi::proto::*;
 use rig::csi_client::Csi;
 use rig::served::{SECRET, SIZE, Served, at, code, mount, volume};
+use rig::tool;
 use tonic::Code;
 
 #[test]
@@ -39,6 +42,37 @@ fn a_volume_outlives_the_driver_that_made_it() {
     served.delete("db").unwrap();
     served.delete("db").unwrap();
     assert!(served.volumes().is_empty());
+}
+
+/// ORPH-01: deleted is told only of what is off the disk, and what is on it is still told, whenever the driver dies.
+#[test]
+fn a_volume_is_told_as_deleted_only_when_it_is_off_the_disk() {
+    let Some(mut served) = Served::thick() else { return };
+    let on_disk = |field| tool::run("lvs", ["--noheadings", "-o", field]).unwrap().trim().to_owned();
+    served.create(volume("db")).unwrap();
+    let held = File::open(on_disk("lv_path")).unwrap();
+    assert_eq!(code(served.delete("db")), Code::FailedPrecondition);
+    assert_eq!((served.volumes().len(), on_disk("lv_name").as_str()), (1, "v.db"));
+    drop(held);
+    let mut cut_off = 0;
+    for pause in [0, 60] {
+        served.create(volume("db")).unwrap();
+        let csi = Csi::connect(&served.agent.socket()).unwrap();
+        let call = thread::spawn(move || {
+            let request = DeleteVolumeRequest { volume_id: "db".into(), ..Default::default() };
+            csi.wait(csi.controller().delete_volume(request))
+        });
+        thread::sleep(Duration::from_millis(pause));
+        served.crash();
+        match call.join().unwrap() {
+            Ok(_) => assert_eq!(on_disk("lv_name"), "", "told as deleted"),
+            Err(_) => cut_off += 1,
+        }
+        assert_eq!(served.volumes().is_empty(), on_disk("lv_name").is_empty());
+        served.delete("db").unwrap();
+        assert_eq!((served.volumes().len(), on_disk("lv_name").as_str()), (0, ""));
+    }
+    println!("{cut_off} of 2 calls were cut off");
 }
 
 #[test]
