@@ -1,7 +1,7 @@
 //! Mounts by system calls, against what the kernel's own table and `findmnt` say.
 
 use std::fs;
-use std::os::unix::fs::{FileTypeExt, MetadataExt, symlink};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -63,6 +63,28 @@ fn disk(fs_type: &str) -> Result<Disk> {
     let disk = Disk::new(Bytes::mib(if fs_type == "xfs" { 320 } else { 128 }))?;
     filesystem::format(fs_type, disk.path())?;
     Ok(disk)
+}
+
+/// A program that another thread starts has a claim that is closed here until it calls `execve`.
+#[test]
+fn a_claim_that_ends_soon_does_not_hinder_a_mount_and_one_that_stays_is_told() -> Result<()> {
+    if skip_unless_loop() {
+        return Ok(());
+    }
+    let (disk, site) = (disk("ext4")?, Site::new()?);
+    let target = site.directory("claimed")?;
+    let alone = rustix::fs::OFlags::EXCL.bits().cast_signed();
+    let claim = fs::File::options().read(true).custom_flags(alone).open(disk.path())?;
+    let stays = mount(disk.path(), "ext4", &MountOptions::new(), &target);
+    ensure!(stays.err().map(|error| error.kind()) == Some(Kind::InUse), "it was mounted while claimed");
+    let soon = std::thread::spawn(move || {
+        std::thread::sleep(Duration::from_millis(300));
+        drop(claim);
+    });
+    let made = mount(disk.path(), "ext4", &MountOptions::new(), &target);
+    ensure!(soon.join().is_ok() && matches!(made?, Change::Made(_)), "it was there already");
+    let _ = unmount(&target, WhenBusy::Refuse, PATIENCE)?;
+    Ok(())
 }
 
 fn number(path: &Path) -> Result<DeviceNumber> {

@@ -18,7 +18,7 @@ use crate::probe::{Probed, Signature, probe};
 use crate::{Bytes, Error, Kind};
 
 /// How long somebody's look (udev's after a close, above all) may keep a device from being claimed.
-pub(super) const PATIENCE: Duration = Duration::from_secs(5);
+const PATIENCE: Duration = Duration::from_secs(5);
 
 /// A filesystem that was found.
 #[derive(Clone, Debug, PartialEq, Eq)]

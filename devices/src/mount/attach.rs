@@ -2,6 +2,8 @@
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
 
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, Statx, StatxFlags};
 use rustix::io::Errno;
@@ -15,6 +17,10 @@ use super::{Access, Mount, MountId, MountOptions, MountTable, Present, RootState
 use crate::block::answering;
 use crate::syscall::{MountAttributes, mount_setattr};
 use crate::{Change, DeviceNumber, Effect, Error, Kind};
+
+/// How long somebody else's hold of a device may be one that ends by itself, and how often it is looked whether it has.
+const PATIENCE: Duration = Duration::from_secs(5);
+const PAUSE: Duration = Duration::from_millis(20);
 
 /// Mounts a device's filesystem.
 ///
@@ -57,7 +63,7 @@ pub fn mount(
         }
         other => return Err(unfit(tried(), &other)),
     }
-    let mounted = detached(device, fs_type, options, &tried)?;
+    let mounted = detached((device, number), fs_type, options, &tried)?;
     let found = rustix::fs::fstat(&mounted).map_err(|errno| Error::system(tried(), errno))?.st_dev;
     // btrfs gives its files the number of no device; there the device's own claim by the filesystem must do.
     let of_other = DeviceNumber::from_rdev(found) != number && fs_type != "btrfs";
@@ -177,7 +183,31 @@ pub fn bind_device(device: &Path, target: &Target) -> Result<Change<Mount>, Erro
 
 /// The filesystem, configured and opened, at no place yet. The kernel unmounts it when the descriptor is closed before it
 /// has one.
+///
+/// A device that is in use and mounted nowhere is tried again for a moment: somebody may be looking at it, and a program
+/// that any thread of this process is just starting has every descriptor of ours until it calls `execve`, also a claim
+/// that is closed here meanwhile.
 pub(crate) fn detached(
+    (device, number): (&Path, DeviceNumber),
+    fs_type: &str,
+    options: &MountOptions,
+    tried: &impl Fn() -> String,
+) -> Result<OwnedFd, Error> {
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        match detached_now(device, fs_type, options, tried) {
+            Err(error) if error.kind() == Kind::InUse && Instant::now() < deadline => {
+                if MountTable::read()?.of_device(number).next().is_some() {
+                    return Err(error);
+                }
+                sleep(PAUSE);
+            }
+            other => return other,
+        }
+    }
+}
+
+fn detached_now(
     device: &Path,
     fs_type: &str,
     options: &MountOptions,
