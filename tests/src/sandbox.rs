@@ -94,7 +94,7 @@ impl Sandbox {
             "devices {{ global_filter = [{filter}\"r|.*|\"] filter = [\"a|.*|\"] use_devicesfile = 0\n\
              obtain_device_list_from_udev = 0 hints = \"none\" scan_lvs = 0 }}\n\
              global {{ activation = {activation} locking_dir = \"{dir}/lock\" use_lvmpolld = 0\n\
-             event_activation = 0 notify_dbus = 0 io_memory_size = 65536 }}\n\
+             event_activation = 0 notify_dbus = 0 use_aio = 0 io_memory_size = 65536 }}\n\
              activation {{ monitoring = 0 }}\n\
              backup {{ backup = 0 archive = 0 backup_dir = \"{dir}/backup\" archive_dir = \"{dir}/archive\" }}\n{}",
             self.extra
