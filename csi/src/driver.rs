@@ -160,21 +160,89 @@ impl Driver {
 
 #[cfg(test)]
 mod tests {
-    use std::io::Write;
+    use std::io::{Read, Write};
     use std::os::unix::net::UnixStream;
+    use std::path::Path;
 
     use super::*;
     use crate::tests::node_without_classes;
 
+    /// What every client begins with (RFC 9113, 3.4), and empty settings.
+    const HELLO: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
+    const DATA: u8 = 0;
+    const HEADERS: u8 = 1;
+    const RST_STREAM: u8 = 3;
+
+    fn frame(kind: u8, flags: u8, stream: u8, payload: &[u8]) -> Vec<u8> {
+        let length = u8::try_from(payload.len()).unwrap();
+        [&[0, 0, length, kind, flags, 0, 0, 0, stream], payload].concat()
+    }
+
+    /// `Identity/Probe`, its fields written out (RFC 7541, 6.2.2), with what a client takes for the name of the host.
+    fn probe(stream: u8, authority: Option<&str>) -> Vec<u8> {
+        let text = |text: &str| [&[u8::try_from(text.len()).unwrap()], text.as_bytes()].concat();
+        let method_and_scheme = vec![0x83, 0x86];
+        let path = [vec![0x04], text("/csi.v1.Identity/Probe")].concat();
+        let authority = authority.map(|name| [vec![0x01], text(name)].concat()).unwrap_or_default();
+        let kind = [vec![0x0f, 0x10], text("application/grpc")].concat();
+        let trailers = [vec![0x00], text("te"), text("trailers")].concat();
+        let fields = [method_and_scheme, path, authority, kind, trailers].concat();
+        [frame(HEADERS, 4, stream, &fields), frame(DATA, 1, stream, &[0; 5])].concat()
+    }
+
+    /// What comes back on a stream: the kind of the first frame that tells, and its payload.
+    fn answer(mut from: &UnixStream, stream: u8) -> (u8, Vec<u8>) {
+        loop {
+            let mut head = [0; 9];
+            from.read_exact(&mut head).unwrap();
+            let mut payload = vec![0; usize::from(head[1]) << 8 | usize::from(head[2])];
+            from.read_exact(&mut payload).unwrap();
+            if head[8] == stream && [DATA, RST_STREAM].contains(&head[3]) {
+                return (head[3], payload);
+            }
+        }
+    }
+
+    fn driver_at(directory: &Path) -> (Socket, Driver) {
+        let path = directory.join("csi.sock");
+        let socket = Socket::bind(&format!("unix://{}", path.display()).parse().unwrap()).unwrap();
+        (socket, Driver::new(node_without_classes(directory), Place::new("here").unwrap()))
+    }
+
+    /// CSI-01: what callers of today send is answered; who sends the path of the socket is refused, and harms nobody.
+    #[tokio::test]
+    async fn every_name_of_the_host_is_taken_that_http_allows_and_no_other_one_ends_the_connection() {
+        let directory = tempfile::tempdir().unwrap();
+        let (socket, driver) = driver_at(directory.path());
+        let path = socket.path().to_owned();
+        let calls = tokio::task::spawn_blocking(move || {
+            let mut caller = UnixStream::connect(path).unwrap();
+            caller.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+            caller.write_all(HELLO).unwrap();
+            // `ready`, which is true, in a message of four bytes.
+            let ready = (DATA, vec![0, 0, 0, 0, 4, 0x0a, 2, 8, 1]);
+            let protocol_error = (RST_STREAM, vec![0, 0, 0, 1]);
+            let callers = [
+                (Some("localhost"), &ready),
+                (None, &ready),
+                (Some("/csi/csi.sock"), &protocol_error),
+                (Some("%2Fcsi%2Fcsi.sock"), &protocol_error),
+                (Some("localhost"), &ready),
+            ];
+            for (stream, (authority, told)) in (1..).step_by(2).zip(callers) {
+                caller.write_all(&probe(stream, authority)).unwrap();
+                assert_eq!(answer(&caller, stream), *told, "{authority:?}");
+            }
+        });
+        driver.serve(&socket, async { calls.await.unwrap() }).await.unwrap();
+    }
+
     #[tokio::test(start_paused = true)]
     async fn who_keeps_his_connection_and_answers_nothing_holds_nobody_up() {
         let directory = tempfile::tempdir().unwrap();
-        let path = directory.path().join("csi.sock");
-        let socket = Socket::bind(&format!("unix://{}", path.display()).parse().unwrap()).unwrap();
-        let silent = UnixStream::connect(&path).unwrap();
-        // What every client begins with (RFC 9113, 3.4), and empty settings.
-        (&silent).write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0").unwrap();
-        let driver = Driver::new(node_without_classes(directory.path()), Place::new("here").unwrap());
+        let (socket, driver) = driver_at(directory.path());
+        let silent = UnixStream::connect(socket.path()).unwrap();
+        (&silent).write_all(HELLO).unwrap();
         let told = tokio::time::sleep(Duration::from_secs(1));
         driver.serve(&socket, told).await.unwrap();
     }
