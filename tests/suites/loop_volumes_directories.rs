@@ -3,7 +3,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
-use std::fs;
+use std::fs::{self, File};
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
@@ -12,7 +12,7 @@ use devices::Bytes;
 use rig::life::{FILE, id, kind, new};
 use rig::node::{NodeLab, check, write};
 use rig::{Disk, Mounted, filesystem, skip_unless_installed, skip_unless_loop, tool};
-use volumes::class::DeviceClass;
+use volumes::class::{DeviceClass, Sizes};
 use volumes::{CreateVolume, Kind, Lifecycle, Mode, Node, SizeRange};
 
 fn class(path: &Path) -> String {
@@ -92,6 +92,41 @@ fn a_directory_keeps_what_is_written_until_it_is_deleted() -> Result<()> {
         lab.node.node().delete(&id(name))?;
     }
     ensure!(fs::read_dir(&lab.root)?.count() == 1 && lab.node.node().capacity(None)? == before);
+    Ok(())
+}
+
+#[test]
+fn without_a_quota_sizes_are_counted_but_enforced_by_nobody_and_no_statistics_say_otherwise() -> Result<()> {
+    let Some(lab) = Lab::new()? else { return Ok(()) };
+    let node = lab.node.node();
+    ensure!(node.class(None)?.sizes() == Sizes::Promised);
+    let room = || -> Result<Bytes> { Ok(node.capacity(None)?.largest) };
+    let (before, size) = (room()?, Bytes::mib(16));
+    node.create(&new("db", 16))?;
+    // What it has not written yet is promised to nobody else.
+    let taken = before.saturating_sub(room()?);
+    ensure!(taken > Bytes::mib(15) && taken <= size, "{taken} of {size} are kept for it");
+    let there = lab.node.publish(&id("db"), Mode::Filesystem)?;
+    fs::write(there.join("file"), vec![7; 12 << 20])?;
+    File::open(there.join("file"))?.sync_all()?;
+    let taken = before.saturating_sub(room()?);
+    ensure!(taken > Bytes::mib(15) && taken < Bytes::mib(18), "{taken} when it has written most of it");
+    let left = room()?;
+    let all = CreateVolume::new(id("more"), SizeRange::at_least(Bytes::new(left.get() + 1)));
+    assert_eq!(kind(node.create(&all)), Kind::NoSpace);
+    node.create(&CreateVolume::new(id("more"), SizeRange::at_least(left)))?;
+    ensure!(room()? == Bytes::ZERO);
+    node.delete(&id("more"))?;
+    // Beyond its size it takes what the others could have been promised.
+    fs::write(there.join("more"), vec![7; 20 << 20])?;
+    File::open(there.join("more"))?.sync_all()?;
+    let usage = node.stats(&id("db"), &there)?.usage.context("no usage")?;
+    ensure!(usage.used > Bytes::mib(31) && usage.total > Bytes::mib(40), "{usage:?} is not the filesystem's");
+    let left = room()?;
+    ensure!(before.saturating_sub(left) > Bytes::mib(31), "{left} of {before} are left");
+    lab.node.unpublish(&id("db"))?;
+    node.delete(&id("db"))?;
+    ensure!(room()? == before);
     Ok(())
 }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 use csi::{Driver, Place, Socket};
-use volumes::class::NodeLabels;
+use volumes::class::{NodeLabels, Sizes};
 use volumes::keeper::Keeper;
 use volumes::{Node, Settings};
 
@@ -34,6 +34,9 @@ pub(crate) fn run(arguments: &NodeArguments) -> Result<()> {
     }
     let (node, repairs) = Node::open(Settings::new(owner, classes).labels(labels))?;
     eprintln!("gabion: {repairs}");
+    for class in node.classes().iter().filter(|class| class.sizes() == Sizes::Promised) {
+        eprintln!("gabion: class {}: the sizes of its volumes are not enforced (quota: None)", class.name);
+    }
     let keeper = Keeper::start(&node, |event| eprintln!("gabion: {event}"))?;
     follow::start(node.clone(), &arguments.config)?;
     eprintln!("gabion: node {} serves CSI on {}", place.node(), socket.path().display());

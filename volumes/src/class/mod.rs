@@ -156,6 +156,15 @@ impl DeviceClass {
         }
     }
 
+    /// Whether its volumes can be written beyond their sizes.
+    #[must_use]
+    pub fn sizes(&self) -> Sizes {
+        match &self.spec.pool {
+            Pool::Directory(DirectoryPool { quota: Quota::None, .. }) => Sizes::Promised,
+            Pool::Lvm(_) | Pool::Thin(_) | Pool::Partition(_) | Pool::Directory(_) => Sizes::Enforced,
+        }
+    }
+
     /// Whether each of its volumes gets a filesystem of its own.
     pub(crate) fn makes_filesystems(&self) -> bool {
         match &self.spec.pool {
@@ -173,6 +182,15 @@ impl DeviceClass {
             devices.optional_paths.iter().fold(selector, |selector, path| selector.optional_path(path));
         devices.matches.iter().fold(selector, |selector, wanted| selector.matching(wanted.to_match()))
     }
+}
+
+/// What the size of a volume is worth.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sizes {
+    /// Nobody can write more.
+    Enforced,
+    /// It is counted, but whoever writes more gets it at the cost of the other volumes.
+    Promised,
 }
 
 impl DeviceMatch {

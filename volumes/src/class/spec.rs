@@ -338,7 +338,8 @@ pub enum Quota {
     /// By project quota of xfs or ext4.
     #[default]
     Project,
-    /// Not at all.
+    /// Not at all: sizes are counted, so that no more is promised than there is, but a volume can be written beyond its own
+    /// at the cost of the others, and has the filesystem's room in its statistics.
     None,
 }
 

@@ -3,7 +3,7 @@
 use anyhow::Result;
 use devices::Bytes;
 use serde::Serialize;
-use volumes::class::{DeviceClass, Pool};
+use volumes::class::{DeviceClass, Pool, Sizes};
 
 use super::in_file;
 use super::storage::{Cut, InClass, Storage};
@@ -24,6 +24,8 @@ struct Class {
     /// `thin`, `lvm`, `partition`, `directory`.
     pool: &'static str,
     group: Option<String>,
+    /// Whether a volume can be written beyond its size: `enforced`, `promised`.
+    sizes: &'static str,
     /// What can still be made, in all and in one piece; absent while the class cannot be used.
     available_bytes: Option<u64>,
     largest_bytes: Option<u64>,
@@ -62,7 +64,10 @@ pub(crate) fn show_classes(place: &Place, output: &mut Output<'_>) -> Result<()>
             table.row([
                 class.name.clone(),
                 if class.default { "yes" } else { NONE }.to_owned(),
-                class.pool.to_owned(),
+                match class.sizes {
+                    "promised" => format!("{}, sizes not enforced", class.pool),
+                    _ => class.pool.to_owned(),
+                },
                 class.group.clone().unwrap_or_default(),
                 size(class.available_bytes),
                 size(class.largest_bytes),
@@ -86,6 +91,10 @@ fn shown(class: &DeviceClass, storage: &Storage) -> Class {
         default: class.spec.default,
         pool,
         group: class.volume_group().map(|group| group.to_string()),
+        sizes: match class.sizes() {
+            Sizes::Enforced => "enforced",
+            Sizes::Promised => "promised",
+        },
         available_bytes: room.as_ref().ok().map(|room| room.available.get()),
         largest_bytes: room.as_ref().ok().map(|room| room.largest.get()),
         problem: room.err().map(|error| error.to_string()),

@@ -207,14 +207,15 @@ impl Directories {
         let usage = quota::usage_of(self.root.as_fd(), &tried)?;
         let left = match &self.quotas {
             Some(quotas) => usage.available.saturating_sub(quota::promised(quotas)?),
-            // Nobody counts what they have, so their sizes are taken for it.
+            // Nobody counts what each of them has: whatever is used is taken for theirs, and the rest of their sizes is
+            // still to be written.
             None => {
                 let sizes = self
                     .records
                     .all()?
                     .iter()
                     .fold(0_u64, |sum, (_, record)| sum.saturating_add(record.size().get()));
-                usage.available.min(usage.total.saturating_sub(Bytes::new(sizes)))
+                usage.available.saturating_sub(Bytes::new(sizes).saturating_sub(usage.used))
             }
         };
         let left = left.saturating_sub(self.class.spec.reserve.of(usage.total));
