@@ -7,6 +7,7 @@ use std::time::Duration;
 use crate::lvm::{FillLimit, Lvm, Parts, Settings};
 use crate::metadata::{Options, Reader};
 use crate::recover::Recoverer;
+use crate::run::Nobody;
 use crate::worker::conf::{Activation, AutoExtend, Conf};
 use crate::worker::host::HostSettings;
 use crate::worker::{Pool, Recover};
@@ -146,8 +147,7 @@ impl LvmBuilder {
     ///
     /// [`Kind::NotFound`](crate::Kind::NotFound) for the worker's binary, and those of [`Conf::write`].
     pub fn build(self) -> Result<Lvm, Error> {
-        let options = Options { locking_dir: Some(self.conf.host.locking_dir.clone()), ..Options::default() };
-        let reader = Arc::new(Reader::new(self.conf.devices.clone(), options));
+        let reader = self.reader();
         let mut pool = Pool::builder(self.conf.clone()).conf_root(&self.settings.run_dir);
         if let Some(worker) = self.worker {
             pool = pool.binary(worker);
@@ -158,5 +158,15 @@ impl LvmBuilder {
         pool = pool.recover(self.recover.unwrap_or_else(|| Arc::clone(&recoverer) as _));
         let parts = Parts { pool: Arc::new(pool.build()?), reader, conf: Mutex::new(self.conf), recoverer };
         Ok(Lvm::of_parts(parts, self.settings).with_deadline(self.deadline))
+    }
+    /// A handle that only reads: no worker is looked for, nothing is written, and every command is refused as
+    /// [`Kind::Unsupported`](crate::Kind::Unsupported).
+    pub fn build_to_read(self) -> Lvm {
+        Lvm::with_parts(Arc::new(Nobody), self.reader(), self.settings)
+    }
+
+    fn reader(&self) -> Arc<Reader> {
+        let options = Options { locking_dir: Some(self.conf.host.locking_dir.clone()), ..Options::default() };
+        Arc::new(Reader::new(self.conf.devices.clone(), options))
     }
 }

@@ -140,3 +140,13 @@ pub trait Runner: fmt::Debug + Send + Sync {
         Err(Error::new(Kind::Unsupported, &flush.tried).with_answer("this runner flushes no devices"))
     }
 }
+
+/// Refuses every command.
+#[derive(Debug)]
+pub(crate) struct Nobody;
+
+impl Runner for Nobody {
+    fn run(&self, request: &Request) -> Result<Reply, Error> {
+        Err(Error::new(Kind::Unsupported, &request.tried).with_answer("this handle only reads"))
+    }
+}

@@ -3,7 +3,7 @@
 //! A [`DeviceClass`](class::DeviceClass) says which disks form which kind of pool; a [`Node`] makes the pools and the
 //! volumes in them. What kind a volume is (thick or thin logical volume, partition, directory) nobody outside needs to
 //! ask. All truth is on the disks: a node that lost everything else finds its volumes again when it is
-//! [opened](Node::open).
+//! [opened](Node::open); a [`Survey`] only tells them, and changes nothing.
 //!
 //! ```no_run
 //! use devices::Bytes;
@@ -23,6 +23,7 @@
 
 #![forbid(unsafe_code)]
 
+mod asked;
 mod backend;
 mod begun;
 mod changes;
@@ -39,6 +40,7 @@ mod pools;
 mod repair;
 mod request;
 mod settings;
+mod survey;
 mod volume;
 
 // The caches of tiered classes are made of it.
@@ -53,6 +55,7 @@ pub use node::Node;
 pub use repair::{ClassProblem, Orphan, Repair, Repairs};
 pub use request::{CreateSnapshot, CreateVolume, Mode, Publish, Sharing, Stage};
 pub use settings::{DeviceScope, Settings};
+pub use survey::Survey;
 pub use volume::{Abilities, Capacity, Content, Lifecycle, Snapshot, SnapshotState, Source, Volume};
 
 pub use devices::mount::Access;

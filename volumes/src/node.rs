@@ -3,11 +3,11 @@
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
-use devices::Bytes;
 use devices::filesystem::FsType;
 use devices::mount::MountTable;
 use lvm::ops::SizeRange;
 
+use crate::asked::{large_enough, ready_to_use, same_or_exists, same_pool, with_minimum};
 use crate::backend::duplicate::Copies;
 use crate::backend::{Backend, NewVolume, Origin};
 use crate::changes::Changes;
@@ -18,7 +18,7 @@ use crate::lock::{Held, Lock};
 use crate::pools::{self, Place, Pools};
 use crate::{
     Capacity, ClassName, CreateSnapshot, CreateVolume, Error, Kind, Repairs, Settings, Snapshot, SnapshotId,
-    SnapshotState, Source, Volume, VolumeId,
+    Source, Volume, VolumeId,
 };
 use crate::{mounts, places};
 
@@ -120,12 +120,7 @@ impl Node {
 
     /// The thin pools that are to grow.
     pub(crate) fn growing(&self) -> Vec<Growing> {
-        let pools = self.pools();
-        let ready = pools.places.values().filter_map(|place| match place {
-            Place::Ready(backend) => Some(backend),
-            Place::Absent | Place::Down(_) => None,
-        });
-        ready.filter_map(|backend| backend.growing()).collect()
+        self.pools().backends().filter_map(Backend::growing).collect()
     }
 
     pub(crate) fn pools(&self) -> Arc<Pools> {
@@ -145,19 +140,7 @@ impl Node {
     ///
     /// [`Kind::NotFound`] for a class that is not there; [`Kind::InvalidArgument`] when there is no default.
     pub fn class(&self, name: Option<&ClassName>) -> Result<DeviceClass, Error> {
-        let settings = self.settings();
-        let classes = &settings.classes;
-        match name {
-            Some(name) => classes.iter().find(|class| class.name == *name).cloned().ok_or_else(|| {
-                Error::new(Kind::NotFound, format!("find class {name}"))
-                    .with_answer("this node has no such class")
-            }),
-            None => classes
-                .iter()
-                .find(|class| class.spec.default)
-                .cloned()
-                .ok_or_else(|| Error::invalid("class", "none was named, and no class is the default")),
-        }
+        self.pools().class(name).cloned()
     }
 
     /// Every class.
@@ -172,14 +155,7 @@ impl Node {
     ///
     /// As [`Node::class`]; [`Kind::Unavailable`] while the class cannot be used.
     pub fn capacity(&self, class: Option<&ClassName>) -> Result<Capacity, Error> {
-        let class = self.class(class)?;
-        let tried = format!("tell the capacity of class {}", class.name);
-        let pools = self.pools();
-        match pools.places.get(&class.name) {
-            Some(Place::Ready(backend)) => Ok(with_least(backend.capacity()?, &class)),
-            Some(Place::Down(why)) => Err(down(tried, &class, why)),
-            Some(Place::Absent) | None => Ok(Capacity::default()),
-        }
+        self.pools().capacity(class)
     }
 
     /// How many volumes this node can have in all, the present ones included: so many entries its partition tables have,
@@ -214,15 +190,7 @@ impl Node {
     ///
     /// When a pool cannot be read: a list with holes would be taken for the truth.
     pub fn volumes(&self) -> Result<Vec<Volume>, Error> {
-        let pools = self.pools();
-        let mut all = Vec::new();
-        for place in pools.places.values() {
-            if let Place::Ready(backend) = place {
-                all.extend(backend.volumes()?);
-            }
-        }
-        all.sort_by(|one, other| one.id.cmp(&other.id));
-        Ok(all)
+        self.pools().volumes()
     }
 
     /// One volume.
@@ -293,10 +261,8 @@ impl Node {
         let tried = format!("delete volume {id}");
         let _lock = self.lock(Held::Volume(id), &tried)?;
         let pools = self.pools();
-        for place in pools.places.values() {
-            if let Place::Ready(backend) = place {
-                backend.delete_unfinished(id, &tried)?;
-            }
+        for backend in pools.backends() {
+            backend.delete_unfinished(id, &tried)?;
         }
         let Some((backend, volume)) = pools.find_anywhere(id, &tried)? else { return Ok(()) };
         if let Some(place) = places::of(&MountTable::read()?, &backend.medium(&volume)?).first() {
@@ -338,15 +304,7 @@ impl Node {
     ///
     /// As [`Node::volumes`].
     pub fn snapshots(&self) -> Result<Vec<Snapshot>, Error> {
-        let pools = self.pools();
-        let mut all = Vec::new();
-        for place in pools.places.values() {
-            if let Place::Ready(backend) = place {
-                all.extend(backend.snapshots()?);
-            }
-        }
-        all.sort_by(|one, other| one.id.cmp(&other.id));
-        Ok(all)
+        self.pools().snapshots()
     }
 
     /// One snapshot.
@@ -399,201 +357,13 @@ impl Node {
         if let Some((backend, snapshot)) = pools.find_snapshot_anywhere(id, &tried)? {
             return backend.delete_snapshot(&snapshot, &tried);
         }
-        for place in pools.places.values() {
-            if let Place::Ready(backend) = place {
-                backend.delete_unfinished_snapshot(id)?;
-            }
+        for backend in pools.backends() {
+            backend.delete_unfinished_snapshot(id)?;
         }
         Ok(())
     }
 
     pub(crate) fn lock(&self, held: Held<'_>, tried: &str) -> Result<Lock, Error> {
         Lock::take(&self.settings().lock_dir, held, tried)
-    }
-}
-
-fn down(tried: String, class: &DeviceClass, why: &str) -> Error {
-    Error::new(Kind::Unavailable, tried)
-        .with_answer(format!("class {} cannot be used now: {why}", class.name))
-}
-
-/// The room as the class's own filesystem leaves it: a volume that is too small for that is never made.
-fn with_least(room: Capacity, class: &DeviceClass) -> Capacity {
-    let fs = class.spec.volume.fs_type.unwrap_or(FsType::Ext4);
-    let minimum = fs.minimum_size().round_up(room.minimum).unwrap_or(room.minimum).max(room.minimum);
-    let largest = if room.largest < minimum { Bytes::ZERO } else { room.largest };
-    Capacity { largest, minimum, ..room }
-}
-
-/// The range with the least size of its filesystem.
-fn with_minimum(size: SizeRange, fs: Option<FsType>, tried: &str) -> Result<SizeRange, Error> {
-    if let Some(limit) = size.limit()
-        && limit < size.required()
-    {
-        return Err(Error::new(Kind::OutOfRange, tried)
-            .with_answer(format!("the limit {limit:#} is below the size required, {:#}", size.required())));
-    }
-    let Some(fs) = fs else { return Ok(size) };
-    let least = size.required().max(fs.minimum_size());
-    if let Some(limit) = size.limit().filter(|limit| *limit < least) {
-        return Err(Error::new(Kind::OutOfRange, tried)
-            .with_answer(format!("{fs} needs {:#}, and the limit is {limit:#}", fs.minimum_size())));
-    }
-    let range = SizeRange::at_least(least);
-    Ok(size.limit().map_or(range, |limit| range.up_to(limit)))
-}
-
-/// A copy is not smaller than what it is copied from.
-fn large_enough(size: SizeRange, source: Bytes, tried: &str) -> Result<(), Error> {
-    match size.limit() {
-        Some(limit) if limit < source => Err(Error::new(Kind::OutOfRange, tried)
-            .with_answer(format!("its source has {source:#}, and the limit is {limit:#}"))),
-        _ if size.required() < source => Err(Error::new(Kind::OutOfRange, tried)
-            .with_answer(format!("its source has {source:#}, and {:#} were asked for", size.required()))),
-        _ => Ok(()),
-    }
-}
-
-fn ready_to_use(snapshot: &Snapshot, tried: &str) -> Result<(), Error> {
-    match &snapshot.state {
-        SnapshotState::Ready => Ok(()),
-        SnapshotState::Copying { done, total } => Err(Error::new(Kind::Unavailable, tried)
-            .with_answer(format!("snapshot {} is being copied: {done} of {total} are done", snapshot.id))
-            .with_advice("try again when it is ready")),
-        SnapshotState::Failed(why) => Err(Error::new(Kind::FailedPrecondition, tried)
-            .with_answer(format!("snapshot {} has failed: {why}", snapshot.id))
-            .with_advice("delete it, and cut another one")),
-    }
-}
-
-fn same_pool(wanted: &dyn Backend, source: &dyn Backend, tried: &str) -> Result<(), Error> {
-    let (wanted, source) = (&wanted.class().name, &source.class().name);
-    if wanted == source {
-        return Ok(());
-    }
-    Err(Error::new(Kind::FailedPrecondition, tried)
-        .with_answer(format!("its source is in class {source}, and it was asked for in class {wanted}"))
-        .with_advice("make it in the class of its source"))
-}
-
-/// The volume that is there, if it is what is asked for.
-fn same_or_exists(
-    there: Volume,
-    new: &CreateVolume,
-    class: &ClassName,
-    tried: String,
-) -> Result<Volume, Error> {
-    let size = &new.size;
-    let differs = if there.class != *class {
-        format!("it is in class {}", there.class)
-    } else if there.size < size.required() || size.limit().is_some_and(|limit| there.size > limit) {
-        format!("it has {:#}", there.size)
-    } else if there.source != new.source {
-        match &there.source {
-            None => "it was made blank".to_owned(),
-            Some(Source::Snapshot(id)) => format!("it was copied from snapshot {id}"),
-            Some(Source::Volume(id)) => format!("it was copied from volume {id}"),
-        }
-    } else if let (Some(wanted), Some(has)) = (new.fs_type, there.fs_type)
-        && wanted != has
-    {
-        format!("it is for {has}")
-    } else {
-        return Ok(there);
-    };
-    Err(Error::new(Kind::Exists, tried)
-        .with_answer(format!("a volume of that id exists: {differs}"))
-        .with_advice("choose another id, or delete the other volume first"))
-}
-
-impl Pools {
-    fn ready(&self, class: &DeviceClass, tried: &str) -> Result<&dyn Backend, Error> {
-        match self.places.get(&class.name) {
-            Some(Place::Ready(backend)) => Ok(&**backend),
-            Some(Place::Down(why)) => Err(down(tried.to_owned(), class, why)),
-            Some(Place::Absent) | None => Err(Error::new(Kind::NoSpace, tried)
-                .with_answer(format!("this node has no disk of class {}", class.name))
-                .with_advice("make it on another node, or give this one a disk")),
-        }
-    }
-
-    /// The volume and its pool, `None` when it is in no class.
-    fn find_anywhere(&self, id: &VolumeId, tried: &str) -> Result<Option<(&dyn Backend, Volume)>, Error> {
-        for place in self.places.values() {
-            if let Place::Ready(backend) = place
-                && let Some(volume) = backend.volume(id)?
-            {
-                return Ok(Some((&**backend, volume)));
-            }
-        }
-        self.all_were_asked(tried).map(|()| None)
-    }
-
-    /// What was not found may still be in a class that cannot be asked.
-    fn all_were_asked(&self, tried: &str) -> Result<(), Error> {
-        let down = self.places.iter().find_map(|(name, place)| match place {
-            Place::Down(why) => Some((name, why)),
-            Place::Ready(_) | Place::Absent => None,
-        });
-        match down {
-            None => Ok(()),
-            Some((class, why)) => Err(Error::new(Kind::Unavailable, tried)
-                .with_answer(format!("it may be in class {class}, which cannot be used now: {why}"))),
-        }
-    }
-
-    pub(crate) fn find(&self, id: &VolumeId, tried: &str) -> Result<(&dyn Backend, Volume), Error> {
-        self.find_anywhere(id, tried)?.ok_or_else(|| {
-            Error::new(Kind::NotFound, tried).with_answer(format!("there is no volume {id} on this node"))
-        })
-    }
-
-    fn find_snapshot_anywhere(
-        &self,
-        id: &SnapshotId,
-        tried: &str,
-    ) -> Result<Option<(&dyn Backend, Snapshot)>, Error> {
-        for place in self.places.values() {
-            if let Place::Ready(backend) = place
-                && let Some(snapshot) = backend.snapshots()?.into_iter().find(|snapshot| snapshot.id == *id)
-            {
-                return Ok(Some((&**backend, snapshot)));
-            }
-        }
-        self.all_were_asked(tried).map(|()| None)
-    }
-
-    fn find_snapshot(&self, id: &SnapshotId, tried: &str) -> Result<(&dyn Backend, Snapshot), Error> {
-        self.find_snapshot_anywhere(id, tried)?.ok_or_else(|| {
-            Error::new(Kind::NotFound, tried).with_answer(format!("there is no snapshot {id} on this node"))
-        })
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn no_room_is_promised_that_no_filesystem_fits_into() {
-        let class = |fs: &str| {
-            let text = format!(
-                "{{apiVersion: gabion.dev/v1alpha1, kind: DeviceClass, metadata: {{name: a}}, spec: {{devices: {{paths: \
-                 [/dev/x]}}, volume: {{fsType: {fs}}}}}}}"
-            );
-            DeviceClass::parse_all(&text).unwrap().remove(0)
-        };
-        let room = |largest| Capacity {
-            largest: Bytes::mib(largest),
-            minimum: Bytes::mib(7),
-            ..Capacity::default()
-        };
-        let told = |largest, fs| {
-            let told = with_least(room(largest), &class(fs));
-            (told.largest, told.minimum)
-        };
-        assert_eq!(told(20, "ext4"), (Bytes::ZERO, Bytes::mib(21)));
-        assert_eq!(told(21, "ext4"), (Bytes::mib(21), Bytes::mib(21)));
-        assert_eq!(told(280, "xfs"), (Bytes::ZERO, Bytes::mib(301)));
     }
 }

@@ -51,6 +51,15 @@ pub struct Orphan {
 }
 
 impl Repairs {
+    /// Tells what belongs to no class once, though several classes may lie in its place.
+    pub(crate) fn add_orphans(&mut self, found: Vec<Orphan>) {
+        for orphan in found {
+            if !self.orphans.contains(&orphan) {
+                self.orphans.push(orphan);
+            }
+        }
+    }
+
     /// Whether there is nothing to be told.
     #[must_use]
     pub fn is_empty(&self) -> bool {

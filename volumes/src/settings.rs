@@ -80,6 +80,11 @@ impl Settings {
         }
     }
 
+    /// Whether there is a class of that name.
+    pub(crate) fn has_class(&self, name: &str) -> bool {
+        self.classes.iter().any(|class| class.name.as_str() == name)
+    }
+
     /// On this node.
     #[must_use]
     pub fn labels(mut self, labels: NodeLabels) -> Self {

@@ -18,9 +18,6 @@ use crate::keeper::Growing;
 use crate::lock::Lock;
 use crate::{Capacity, Error, Kind, Snapshot, SnapshotId, Volume};
 
-/// How long a pool may be out of the kernel: LVM takes it away for a moment, and puts it back below its first volume.
-const AWAY: Duration = Duration::from_secs(10);
-
 /// A thin pool with volumes and snapshots.
 #[derive(Debug)]
 pub(crate) struct Thin {
@@ -30,6 +27,9 @@ pub(crate) struct Thin {
     pub(crate) ratio: Ratio,
     pub(crate) refuse_at: RefuseAt,
     pub(crate) auto_extend: AutoExtend,
+    /// How long the pool may be out of the kernel: LVM takes it away for a moment, and puts it back below its first
+    /// volume.
+    pub(crate) away: Duration,
 }
 
 impl Thin {
@@ -56,7 +56,7 @@ impl Thin {
             if let Some(status) = Dm::open()?.pool_status(&vg.uuid, &pool.uuid)? {
                 return Ok(status);
             }
-            if start.elapsed() > AWAY {
+            if start.elapsed() > self.away {
                 return Err(Error::new(Kind::Unavailable, tried)
                     .with_answer(format!("thin pool {} is not active", self.name))
                     .with_advice("see what deactivated it; the node activates it when it is opened"));

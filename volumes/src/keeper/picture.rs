@@ -3,10 +3,11 @@
 use std::path::PathBuf;
 
 use devices::discovery::{Discovery, Disk, Inventory, Udev};
-use devices::selector::{Class, ClassDisks, Selector, divide};
+use devices::selector::ClassDisks;
 use devices::{Bytes, DeviceNumber};
 
 use crate::class::DeviceClass;
+use crate::pools::Selectors;
 use crate::{ClassName, Error};
 
 /// What was selected at one moment; two of them are compared.
@@ -39,13 +40,8 @@ impl Picture {
     }
 
     fn of(classes: &[DeviceClass], inventory: &Inventory) -> Self {
-        let selectors: Vec<Selector> = classes.iter().map(DeviceClass::selector).collect();
-        let wanted: Vec<Class<'_>> = classes
-            .iter()
-            .zip(&selectors)
-            .map(|(class, selector)| Class { name: class.name.as_str(), selector })
-            .collect();
-        let divided = divide(&wanted, inventory);
+        let selectors = Selectors::of(classes.iter());
+        let divided = selectors.divide(inventory);
         Self(classes.iter().zip(divided).map(|(class, disks)| OfClass::new(class, disks)).collect())
     }
 }

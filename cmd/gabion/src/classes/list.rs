@@ -6,7 +6,8 @@ use serde::Serialize;
 use volumes::class::{DeviceClass, Pool, Sizes};
 
 use super::in_file;
-use super::storage::{Cut, InClass, Storage};
+use super::seen::Seen;
+use super::storage::{Cut, InClass};
 use crate::cli::Place;
 use crate::output::Output;
 use crate::table::{Align, NONE, Table};
@@ -46,8 +47,8 @@ struct Snapshots {
 /// Shows every class and its room on this node.
 pub(crate) fn show_classes(place: &Place, output: &mut Output<'_>) -> Result<()> {
     let classes = in_file(&place.config)?;
-    let storage = Storage::open(place)?;
-    let classes = classes.iter().map(|class| shown(class, &storage)).collect();
+    let seen = Seen::look(place)?;
+    let classes = classes.iter().map(|class| shown(class, &seen)).collect();
     output.show(&Classes { classes }, |all, units| {
         let columns = [
             ("CLASS", Align::Left),
@@ -78,8 +79,8 @@ pub(crate) fn show_classes(place: &Place, output: &mut Output<'_>) -> Result<()>
     })
 }
 
-fn shown(class: &DeviceClass, storage: &Storage) -> Class {
-    let room = storage.capacity(&class.name);
+fn shown(class: &DeviceClass, seen: &Seen) -> Class {
+    let room = seen.capacity(&class.name);
     let pool = match &class.spec.pool {
         Pool::Lvm(_) => "lvm",
         Pool::Thin(_) => "thin",
@@ -103,7 +104,7 @@ fn shown(class: &DeviceClass, storage: &Storage) -> Class {
 
 /// Shows the volumes of classes.
 pub(crate) fn show_volumes(place: &Place, output: &mut Output<'_>) -> Result<()> {
-    let volumes = Storage::open(place)?.volumes()?;
+    let volumes = Seen::look(place)?.volumes()?;
     output.show(&Volumes { volumes }, |all, units| {
         let columns = [
             ("VOLUME", Align::Left),
@@ -128,7 +129,7 @@ pub(crate) fn show_volumes(place: &Place, output: &mut Output<'_>) -> Result<()>
 
 /// Shows the snapshots of volumes of classes.
 pub(crate) fn show_snapshots(place: &Place, output: &mut Output<'_>) -> Result<()> {
-    let snapshots = Storage::open(place)?.snapshots()?;
+    let snapshots = Seen::look(place)?.snapshots()?;
     output.show(&Snapshots { snapshots }, |all, units| {
         let columns = [
             ("SNAPSHOT", Align::Left),

@@ -2,6 +2,7 @@
 
 mod apply;
 mod list;
+mod seen;
 mod served;
 mod storage;
 mod volume;

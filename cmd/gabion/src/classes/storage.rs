@@ -8,8 +8,8 @@ use devices::mount::MountTable;
 use serde::Serialize;
 use volumes::class::NodeLabels;
 use volumes::{
-    Access, Capacity, ClassName, CreateSnapshot, CreateVolume, FsType, Mode, Node, Publish, Settings,
-    SizeRange, SnapshotId, SnapshotState, Source, Stage, VolumeId,
+    Access, CreateSnapshot, CreateVolume, FsType, Mode, Node, Publish, Repairs, Settings, SizeRange,
+    SnapshotId, SnapshotState, Source, Stage, VolumeId,
 };
 
 use super::served::Client;
@@ -58,12 +58,8 @@ impl Storage {
         if let Some(client) = Client::connect(&place.csi_endpoint)? {
             return Ok(Self::Served(client));
         }
-        let labels = NodeLabels::new(&name_of_this_host()?);
-        let settings = Settings::new(place.owner()?, in_file(&place.config)?).labels(labels);
-        let (node, repairs) = Node::open(settings)?;
-        if !repairs.is_empty() {
-            eprintln!("gabion: {repairs}");
-        }
+        let (node, repairs) = Node::open(settings(place)?)?;
+        tell(&repairs);
         Ok(Self::Own(node))
     }
 
@@ -82,13 +78,6 @@ impl Storage {
         match self {
             Self::Own(node) => Ok(node.snapshots()?.iter().map(Cut::from).collect()),
             Self::Served(client) => client.snapshots(),
-        }
-    }
-
-    pub(super) fn capacity(&self, class: &ClassName) -> Result<Capacity> {
-        match self {
-            Self::Own(node) => Ok(node.capacity(Some(class))?),
-            Self::Served(client) => client.capacity(class),
         }
     }
 
@@ -168,6 +157,19 @@ impl Storage {
         // Whatever else is there keeps it.
         let _ = std::fs::remove_dir(&staging);
         Ok(())
+    }
+}
+
+/// What this process would open a node with, or survey.
+pub(super) fn settings(place: &Place) -> Result<Settings> {
+    let labels = NodeLabels::new(&name_of_this_host()?);
+    Ok(Settings::new(place.owner()?, in_file(&place.config)?).labels(labels))
+}
+
+/// What is not as it should be, for whoever looks at the terminal.
+pub(super) fn tell(found: &Repairs) {
+    if !found.is_empty() {
+        eprintln!("gabion: {found}");
     }
 }
 

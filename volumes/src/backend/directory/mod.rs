@@ -93,6 +93,30 @@ impl Directories {
         owner: &Owner,
         locks: &Path,
     ) -> Result<Self, Error> {
+        Self::take(class, pool, owner, locks, |root, tried| Records::make(root.as_fd(), tried))
+    }
+
+    /// The same of one that was taken before; nothing is made.
+    ///
+    /// # Errors
+    ///
+    /// As [`Directories::open`]; [`Kind::Unavailable`] for one that was never taken.
+    pub(crate) fn find(
+        class: &DeviceClass,
+        pool: &DirectoryPool,
+        owner: &Owner,
+        locks: &Path,
+    ) -> Result<Self, Error> {
+        Self::take(class, pool, owner, locks, |_, _| Ok(()))
+    }
+
+    fn take(
+        class: &DeviceClass,
+        pool: &DirectoryPool,
+        owner: &Owner,
+        locks: &Path,
+        prepare: impl FnOnce(&File, &str) -> Result<(), Error>,
+    ) -> Result<Self, Error> {
         let tried = format!("use directory {} for class {}", pool.path.display(), class.name);
         let path = pool.path.canonicalize().map_err(|cause| {
             Error::new(Kind::Unavailable, &tried)
@@ -112,6 +136,7 @@ impl Directories {
             Quota::None => None,
             Quota::Project => Some(enforced(&root, &path, &tried)?),
         };
+        prepare(&root, &tried)?;
         let records = Records::open(root.as_fd(), &path, &tried)?;
         let (class, owner, locks) = (class.clone(), owner.clone(), locks.to_owned());
         Ok(Self { class, owner, locks, path, root: root.into(), records, place, fs, quotas })

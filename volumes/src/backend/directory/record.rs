@@ -113,14 +113,23 @@ pub(super) struct Records {
 }
 
 impl Records {
-    /// Those in a directory; their own folder is made where there is none.
-    pub(super) fn open(root: BorrowedFd<'_>, path: &Path, tried: &str) -> Result<Self, Error> {
+    /// Makes the folder of the records in a directory, where there is none.
+    pub(super) fn make(root: BorrowedFd<'_>, tried: &str) -> Result<(), Error> {
         match rustix::fs::mkdirat(root, FOLDER, Mode::from_raw_mode(0o700)) {
-            Ok(()) => rustix::fs::fsync(root).map_err(|errno| failed(tried, errno))?,
-            Err(Errno::EXIST) => {}
-            Err(errno) => return Err(failed(tried, errno)),
+            Ok(()) => rustix::fs::fsync(root).map_err(|errno| failed(tried, errno)),
+            Err(Errno::EXIST) => Ok(()),
+            Err(errno) => Err(failed(tried, errno)),
         }
-        let folder = tree::open(root, FOLDER).map_err(|errno| failed(tried, errno))?;
+    }
+
+    /// Those in a directory.
+    pub(super) fn open(root: BorrowedFd<'_>, path: &Path, tried: &str) -> Result<Self, Error> {
+        let folder = tree::open(root, FOLDER).map_err(|errno| match errno {
+            Errno::NOENT => Error::new(Kind::Unavailable, tried)
+                .with_answer("it was not used yet")
+                .with_advice("start gabion node, or make the first volume"),
+            errno => failed(tried, errno),
+        })?;
         Ok(Self { folder, path: path.join(FOLDER) })
     }
 

@@ -1,52 +1,39 @@
-//! The pools of a node: found, built of eligible disks, extended, and brought in order after a crash.
+//! Building pools of eligible disks, extending them, and bringing them in order after a crash.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use devices::discovery::{Discovery, Disk, Inventory};
 use devices::eligibility::{Assessor, Chosen, Policy, Reason};
 use devices::erase::{Consent, Records};
 use devices::gpt::{self, Condition};
-use devices::selector::{Class, ClassDisks, Selected, Selector, divide};
+use devices::selector::{ClassDisks, Selected};
 use lvm::metadata::{OrphanPv, View};
 use lvm::ops::{Change, Group, NewGroup, NewPool, OldContent, PoolSize};
 use lvm::worker::conf::AutoExtend;
 use lvm::worker::host::{HOST_DIR, HostSettings};
 use lvm::{DevicePath, FillLimit, Lvm, Tag, VgName};
 
+use super::{
+    Place, Pools, Selectors, all_there, candidates, in_scope, is_here, lv_pool, orphans, sharing, thick,
+    thin, uncontested,
+};
 use crate::backend::directory::Directories;
 use crate::backend::duplicate::Copies;
+use crate::backend::lv::LvPool;
 use crate::backend::partition::{self, Partitions, Sharing};
-use crate::backend::{Backend, Thick, Thin, lv::LvPool, tags};
+use crate::backend::{Backend, tags};
 use crate::begun::BegunPvs;
-use crate::class::{
-    AutoSize, DeviceClass, DirectoryPool, DiscoveryMode, NodeSelector, Pool, Size, ThinPool, Wipe,
-};
-use crate::{ClassName, ClassProblem, DeviceScope, Error, Kind, Orphan, Repair, Repairs, Settings};
+use crate::class::{AutoSize, DeviceClass, DirectoryPool, DiscoveryMode, Pool, Size, ThinPool, Wipe};
+use crate::{ClassName, ClassProblem, Error, Kind, Repair, Repairs, Settings};
 
 /// Where the identities of PVs that were begun lie, in the directory of the state.
 const BEGUN: &str = "begun-pvs";
 
-/// What a class has on this node.
-#[derive(Debug)]
-pub(crate) enum Place {
-    /// A pool.
-    Ready(Box<dyn Backend>),
-    /// None of its disks is here.
-    Absent,
-    /// It cannot be used now, for this reason.
-    Down(String),
-}
-
-/// All pools, and the handle that they share.
-#[derive(Debug)]
-pub(crate) struct Pools {
-    pub(crate) places: BTreeMap<ClassName, Place>,
-    pub(crate) lvm: Lvm,
-    /// What they were opened with.
-    pub(crate) settings: Arc<Settings>,
-}
+/// How long a pool may be out of the kernel: LVM takes it away for a moment, and puts it back below its first volume.
+const AWAY: Duration = Duration::from_secs(10);
 
 /// One volume group and the classes that live in it.
 struct GroupPlan<'a> {
@@ -66,11 +53,8 @@ pub(crate) fn open(settings: &Arc<Settings>, copies: &Copies) -> Result<(Pools, 
     let view = read_groups(settings)?;
     let (here, elsewhere): (Vec<&DeviceClass>, Vec<&DeviceClass>) =
         settings.classes.iter().partition(|class| is_here(class, settings, &view));
-    let selectors: Vec<(ClassName, Selector)> =
-        here.iter().map(|class| (class.name.clone(), class.selector())).collect();
-    let wanted: Vec<Class<'_>> =
-        selectors.iter().map(|(name, selector)| Class { name: name.as_str(), selector }).collect();
-    let divided = divide(&wanted, &inventory);
+    let selectors = Selectors::of(here.iter().copied());
+    let divided = selectors.divide(&inventory);
     let mut builder = Builder {
         settings,
         copies,
@@ -106,16 +90,6 @@ pub(crate) fn open(settings: &Arc<Settings>, copies: &Copies) -> Result<(Pools, 
     Ok((Pools { places, lvm, settings: Arc::clone(settings) }, repairs))
 }
 
-/// Whether a class is for this node: it selects it, or has a group here already, since volumes do not go away when a node
-/// gets other labels.
-fn is_here(class: &DeviceClass, settings: &Settings, view: &View) -> bool {
-    let is_selected = |selector: &NodeSelector| selector.selects(&settings.labels);
-    let has_group = |name: VgName| {
-        view.vgs_named(name.as_str()).any(|vg| vg.tag_value(tags::OWNER) == Some(settings.owner.as_str()))
-    };
-    class.spec.node_selector.as_ref().is_none_or(is_selected) || class.volume_group().is_some_and(has_group)
-}
-
 /// The kernel's sign that a thin pool is nearly full: at the fill from which nothing new is made anyway, since LVM makes
 /// nothing above it either. Growing begins earlier, by looking.
 fn auto_extend(classes: &[DeviceClass]) -> AutoExtend {
@@ -129,11 +103,7 @@ fn auto_extend(classes: &[DeviceClass]) -> AutoExtend {
 
 /// The groups on the devices that may be looked at.
 fn read_groups(settings: &Settings) -> Result<Arc<View>, Error> {
-    let devices = match &settings.scope {
-        DeviceScope::Only(paths) => paths.clone(),
-        DeviceScope::Host => lvm::Candidates::of_this_host()?.devices,
-    };
-    Ok(lvm::metadata::read(devices, lvm::metadata::Options::default()))
+    Ok(lvm::metadata::read(candidates(settings)?, lvm::metadata::Options::default()))
 }
 
 fn handle(settings: &Settings, plans: &[GroupPlan<'_>]) -> Result<Lvm, Error> {
@@ -162,25 +132,6 @@ fn handle(settings: &Settings, plans: &[GroupPlan<'_>]) -> Result<Lvm, Error> {
     Ok(builder.build()?)
 }
 
-/// Every path that must exist leads to a disk.
-fn all_there(disks: &ClassDisks<'_>, tried: &str) -> Result<(), Error> {
-    let Some(path) = disks.missing.first() else { return Ok(()) };
-    Err(Error::new(Kind::Unavailable, tried)
-        .with_answer(format!("there is no disk at {}", path.display()))
-        .with_advice("bring the disk back, or take its path out of the class"))
-}
-
-/// No other class wants the same disks.
-fn uncontested(disks: &ClassDisks<'_>, tried: &str) -> Result<(), Error> {
-    let Some(contested) = disks.contested.first() else { return Ok(()) };
-    let others: Vec<&str> = contested.with.iter().map(|(name, _)| *name).collect();
-    Err(Error::new(Kind::Refused, tried).with_answer(format!(
-        "{} is selected by {} too, so no class gets it",
-        contested.disk.path.display(),
-        others.join(", ")
-    )))
-}
-
 struct Builder<'a> {
     settings: &'a Settings,
     copies: &'a Copies,
@@ -197,12 +148,7 @@ impl<'a> Builder<'a> {
     }
 
     fn in_scope(&self, disk: &Disk) -> bool {
-        match &self.settings.scope {
-            DeviceScope::Host => true,
-            DeviceScope::Only(paths) => paths
-                .iter()
-                .any(|path| self.inventory.at(path).is_ok_and(|found| found.number == disk.number)),
-        }
+        in_scope(self.settings, self.inventory, disk)
     }
 
     /// What a class's group is made of, or is to be made of; `None` where the class has nothing here or is down.
@@ -410,12 +356,7 @@ impl<'a> Builder<'a> {
         match &class.spec.pool {
             Pool::Lvm(pool) => {
                 let Some(group) = group else { return Ok(None) };
-                let pool = Thick {
-                    pool: self.lv_pool(class, group),
-                    layout: pool.layout.to_lvm(),
-                    copies: self.copies.clone(),
-                    locks: self.settings.lock_dir.clone(),
-                };
+                let pool = thick(lv_pool(class, group, self.settings), pool, self.settings, self.copies);
                 self.settle(&pool.pool)?;
                 for name in pool.resume()? {
                     self.note(group.label(), format!("removed temporary snapshot {name}"));
@@ -425,18 +366,12 @@ impl<'a> Builder<'a> {
             Pool::Thin(spec) => {
                 let Some(group) = group else { return Ok(None) };
                 self.thin_pool(group, spec)?;
-                let pool = Thin {
-                    pool: self.lv_pool(class, group),
-                    name: spec.pool_name.clone(),
-                    ratio: spec.overprovision_ratio,
-                    refuse_at: spec.refuse_at,
-                    auto_extend: spec.auto_extend,
-                };
+                let pool = thin(lv_pool(class, group, self.settings), spec, AWAY);
                 self.settle(&pool.pool)?;
                 Ok(Some(Box::new(pool)))
             }
             Pool::Partition(spec) => {
-                let pool = self.partitions(class, disks, spec.exclusive)?;
+                let pool = self.partitions(class, disks, sharing(spec.exclusive))?;
                 Ok(pool.map(|pool| Box::new(pool) as _))
             }
             Pool::Directory(pool) => Ok(Some(Box::new(self.directories(class, pool)?))),
@@ -484,7 +419,7 @@ impl<'a> Builder<'a> {
         &mut self,
         class: &DeviceClass,
         disks: &ClassDisks<'_>,
-        exclusive: bool,
+        sharing: Sharing,
     ) -> Result<Option<Partitions>, Error> {
         let tried = format!("use the disks of class {}", class.name);
         all_there(disks, &tried)?;
@@ -518,7 +453,6 @@ impl<'a> Builder<'a> {
         if ours.is_empty() {
             return Ok(None);
         }
-        let sharing = if exclusive { Sharing::Exclusive } else { Sharing::Shared };
         let pool = Partitions { class: class.clone(), owner: owner.clone(), disks: ours, sharing };
         for (path, done) in pool.repair(&self.settings.lock_dir)? {
             self.repaired(&path, done);
@@ -533,22 +467,12 @@ impl<'a> Builder<'a> {
         for done in pool.repair()? {
             self.repaired(pool.path(), done);
         }
-        let known = |name: &str| settings.classes.iter().any(|class| class.name.as_str() == name);
-        for orphan in pool.orphans(known)? {
-            // Two classes may lie in one directory.
-            if !self.repairs.orphans.contains(&orphan) {
-                self.repairs.orphans.push(orphan);
-            }
-        }
+        self.repairs.add_orphans(pool.orphans(|name| settings.has_class(name))?);
         Ok(pool)
     }
 
     fn repaired(&mut self, place: &Path, done: String) {
         self.repairs.repairs.push(Repair { place: place.display().to_string(), done });
-    }
-
-    fn lv_pool(&self, class: &DeviceClass, group: &Group) -> LvPool {
-        LvPool { group: group.clone(), class: class.clone(), owner: self.settings.owner.clone() }
     }
 
     /// Removes what a class has half-made, tells what belongs to nobody, and activates the rest.
@@ -557,23 +481,7 @@ impl<'a> Builder<'a> {
             self.note(pool.group.label(), format!("removed {name}, which was never completed"));
         }
         let look = pool.look()?;
-        let known: BTreeSet<&ClassName> = self.settings.classes.iter().map(|class| &class.name).collect();
-        for lv in look.vg().visible_lvs() {
-            let ours = lv.tag_value(tags::OWNER) == Some(self.settings.owner.as_str());
-            let (volume, snapshot) = (tags::volume_of(lv), tags::snapshot_of(lv));
-            let is_one = volume.is_some() || snapshot.is_some();
-            if ours && is_one && tags::class_of(lv).is_none_or(|class| !known.contains(&class)) {
-                let orphan = Orphan {
-                    place: format!("volume group {}", look.vg().name),
-                    name: lv.name.to_string(),
-                    volume,
-                    snapshot,
-                };
-                if !self.repairs.orphans.contains(&orphan) {
-                    self.repairs.orphans.push(orphan);
-                }
-            }
-        }
+        self.repairs.add_orphans(orphans(look.vg(), self.settings));
         if let Err(error) = pool.group.activate() {
             self.note(pool.group.label(), format!("not all volumes came up: {error}"));
         }
