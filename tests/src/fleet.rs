@@ -8,8 +8,8 @@ use anyhow::{Context, Result};
 /// Extents of each volume.
 const EXTENTS: usize = 4;
 
-/// Fills a group that is still without volumes with `count` linear ones, spread over its `pvs` PVs and tagged as a
-/// driver would. `lvm` runs LVM's command with the words given; the text is kept in `dir`.
+/// Fills a group that is still without volumes with `count` linear ones, spread over its `pvs` PVs and tagged as those of
+/// no class. `lvm` runs LVM's command with the words given; the text is kept in `dir`.
 ///
 /// # Errors
 ///
@@ -21,6 +21,22 @@ pub fn fill<T>(
     pvs: usize,
     count: usize,
 ) -> Result<()> {
+    fill_tagged(lvm, dir, vg, pvs, count, &[])
+}
+
+/// The same with more tags on each volume, such as that of a class.
+///
+/// # Errors
+///
+/// As [`fill`].
+pub fn fill_tagged<T>(
+    lvm: impl Fn(&[&str]) -> Result<T>,
+    dir: &Path,
+    vg: &str,
+    pvs: usize,
+    count: usize,
+    tags: &[&str],
+) -> Result<()> {
     let file = dir.join("fleet.vg");
     let name = file.to_str().context("the directory's name is no text")?;
     lvm(&["vgcfgbackup", "-f", name, vg])?;
@@ -28,13 +44,14 @@ pub fn fill<T>(
     // The group's own section is the last one.
     let end = text.rfind('}').context("the group's backup has no end")?;
     let (head, tail) = text.split_at(end);
-    std::fs::write(&file, format!("{head}{}{tail}", volumes(pvs, count)))
+    std::fs::write(&file, format!("{head}{}{tail}", volumes(pvs, count, tags)))
         .context("write the group's metadata")?;
     lvm(&["vgcfgrestore", "-f", name, vg])?;
     Ok(())
 }
 
-fn volumes(pvs: usize, count: usize) -> String {
+fn volumes(pvs: usize, count: usize, tags: &[&str]) -> String {
+    let more: String = tags.iter().map(|tag| format!(", \"{tag}\"")).collect();
     let mut text = String::from("\n\tlogical_volumes {\n");
     for index in 0..count {
         // A string takes any text.
@@ -44,7 +61,7 @@ fn volumes(pvs: usize, count: usize) -> String {
              \t\t\tid = \"{}\"\n\
              \t\t\tstatus = [\"READ\", \"WRITE\", \"VISIBLE\"]\n\
              \t\t\tflags = []\n\
-             \t\t\ttags = [\"gabion\", \"gabion.dev/volume=pvc-{index:08x}\", \"gabion.dev/fs=ext4\"]\n\
+             \t\t\ttags = [\"gabion\", \"gabion.dev/volume=pvc-{index:08x}\", \"gabion.dev/fs=ext4\"{more}]\n\
              \t\t\tcreation_time = {}\n\
              \t\t\tcreation_host = \"node-1\"\n\
              \t\t\tsegment_count = 1\n\n\
@@ -79,8 +96,9 @@ mod tests {
 
     #[test]
     fn every_volume_has_extents_of_its_own() {
-        let text = volumes(4, 1000);
+        let text = volumes(4, 1000, &["t"]);
         assert_eq!(text.matches("segment1 {").count(), 1000);
+        assert_eq!(text.matches("ext4\", \"t\"]").count(), 1000);
         assert!(text.contains("\"pv0\", 0\n") && text.contains("\"pv3\", 996\n"));
         assert!(uuid(999).parse::<lvm::Uuid>().is_ok());
     }

@@ -65,7 +65,8 @@ impl Person {
             let mut beginning = Vec::new();
             fs::File::open(disk.path()).unwrap().take(BEGINNING).read_to_end(&mut beginning).unwrap();
             state.push((format!("the content of {}", disk.path().display()), beginning));
-            state.push((format!("the writes to {}", disk.path().display()), writes(disk.path()).into_bytes()));
+            state
+                .push((format!("the writes to {}", disk.path().display()), writes(disk.path()).into_bytes()));
         }
         let table = tool::run("dmsetup", ["table"]).unwrap();
         state.push(("the tables of device-mapper".to_owned(), table.into_bytes()));
@@ -137,7 +138,14 @@ fn a_half_made_volume_in_a_group_that_is_not_active_stays_while_somebody_looks()
     person.has_classes(&[person.class("thin", 0, "{thin: {}}"), person.class("thick", 1, "{lvm: {}}")]);
     for class in ["thin", "thick"] {
         for name in ["whole", "half"] {
-            person.gabion(&["volume", "create", &format!("{class}-{name}"), "--size=64MiB", "--class", class]);
+            person.gabion(&[
+                "volume",
+                "create",
+                &format!("{class}-{name}"),
+                "--size=64MiB",
+                "--class",
+                class,
+            ]);
         }
         let half = format!("gabion-{class}/v.{class}-half");
         tool::run("lvchange", ["--addtag", "gabion.dev/creating", &half]).unwrap();
@@ -166,7 +174,8 @@ fn a_half_made_volume_in_a_group_that_is_not_active_stays_while_somebody_looks()
     person.gabion(&["volume", "delete", "thin-whole"]);
     let now = person.state();
     for what in ["the content", "the writes", "the tables"] {
-        let differs = before.iter().zip(&now).any(|(before, now)| before.0.starts_with(what) && before != now);
+        let differs =
+            before.iter().zip(&now).any(|(before, now)| before.0.starts_with(what) && before != now);
         assert!(differs, "{what} did not change");
     }
     let left = tool::run("lvs", ["--noheadings", "-o", "lv_name", "gabion-thin", "gabion-thick"]).unwrap();

@@ -29,12 +29,20 @@ fn of_device(table: &MountTable, device: &Path) -> Vec<PathBuf> {
     table.iter().filter(shows).map(|mount| mount.mount_point.clone()).collect()
 }
 
+/// Whether any mount may show the node of a device.
+pub(crate) fn shows_nodes(table: &MountTable) -> bool {
+    table.iter().any(may_be_node)
+}
+
+/// Whether a mount is of something in a filesystem that has nodes of devices.
+fn may_be_node(mount: &Mount) -> bool {
+    ["devtmpfs", "tmpfs"].iter().any(|fs| mount.fs_type == *fs) && mount.root != Path::new("/")
+}
+
 /// Whether a mount shows a device's node: a file of the filesystem that has the nodes, at the place of another file.
 fn is_node(mount: &Mount, number: DeviceNumber) -> bool {
     // Only there is it worth looking, and only there can looking not hang: a dead network mount would never answer.
-    let has_nodes =
-        ["devtmpfs", "tmpfs"].iter().any(|fs| mount.fs_type == *fs) && mount.root != Path::new("/");
-    has_nodes
+    may_be_node(mount)
         && std::fs::symlink_metadata(&mount.mount_point).is_ok_and(|there| {
             there.file_type().is_block_device() && DeviceNumber::from_rdev(there.rdev()) == number
         })

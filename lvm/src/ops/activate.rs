@@ -1,12 +1,14 @@
 //! Taking volumes into the kernel and out of it.
 
+use std::collections::HashSet;
+
 use super::seen::{Need, Seen};
 use super::{Change, Group};
 use crate::command::LvChange;
 use crate::dm::{Dm, ThinPoolStatus};
 use crate::metadata::Lv;
 use crate::worker::conf::Activation;
-use crate::{Effect, Error, Kind, LvName};
+use crate::{Effect, Error, Kind, LvName, Uuid};
 
 /// How many volumes one command names: the library takes 64 words.
 const VOLUMES_AT_ONCE: usize = 50;
@@ -94,8 +96,8 @@ impl Group {
         Ok(Change::Made(()))
     }
 
-    /// Activates every volume of the group that is ours and complete; a lost disk does not keep the volumes on other
-    /// disks down.
+    /// Activates every volume of the group that is ours and complete, and not active yet; a lost disk does not keep the
+    /// volumes on other disks down.
     ///
     /// # Errors
     ///
@@ -104,9 +106,64 @@ impl Group {
     pub fn activate(&self) -> Result<(), Error> {
         let tried = format!("activate group {}", self.label());
         let seen = self.seen_for_activation(&tried)?;
-        let wanted = |lv: &&Lv| !seen.is_unfinished(lv);
-        let activated = self.change_each(&seen, &LvChange::Activate, wanted, &tried);
+        let activated = self.activate_where(&seen, |_| true, &tried);
         activated.and(self.catch_up(&seen, seen.vg().thin_pools(), &tried))
+    }
+
+    /// Activates the thin pools of the group that are ours, without their volumes.
+    ///
+    /// # Errors
+    ///
+    /// As [`Group::activate`].
+    pub fn activate_pools(&self) -> Result<(), Error> {
+        let tried = format!("activate the thin pools of group {}", self.label());
+        let seen = self.seen_for_activation(&tried)?;
+        let activated = self.activate_where(&seen, |lv| lv.as_thin_pool().is_some(), &tried);
+        activated.and(self.catch_up(&seen, seen.vg().thin_pools(), &tried))
+    }
+
+    /// Activates those of these volumes that are ours, complete, and not active yet; one that is not there any more is
+    /// passed over.
+    ///
+    /// # Errors
+    ///
+    /// As [`Group::activate`].
+    pub fn activate_volumes(&self, names: &[LvName]) -> Result<(), Error> {
+        let tried = format!("activate {} volumes of group {}", names.len(), self.label());
+        let seen = self.seen_for_activation(&tried)?;
+        let names: HashSet<&LvName> = names.iter().collect();
+        self.activate_where(&seen, |lv| names.contains(&lv.name), &tried)
+    }
+
+    /// The volumes and pools of the group that are ours, complete, and not active. No command runs.
+    ///
+    /// # Errors
+    ///
+    /// [`Kind::NotFound`], [`Kind::Foreign`], [`Kind::Unsupported`] without device-mapper.
+    pub fn inactive(&self) -> Result<Vec<LvName>, Error> {
+        let seen = self.seen_for_activation(&format!("see what of group {} is active", self.label()))?;
+        Ok(self.inactive_of(&seen)?.into_iter().map(|lv| lv.name.clone()).collect())
+    }
+
+    /// One list of the kernel tells all of them apart: to ask for each volume takes long in a large group.
+    fn inactive_of<'a>(&'a self, seen: &'a Seen) -> Result<Vec<&'a Lv>, Error> {
+        let vg = seen.vg();
+        let listed = Dm::open()?.vg_devices(&vg.uuid)?.into_iter();
+        let own = listed.filter(|listed| listed.serves.layer.is_none()).map(|listed| listed.serves.lv);
+        let active: HashSet<Uuid> = own.collect();
+        let complete = self.ours(seen).filter(|lv| !seen.is_unfinished(lv));
+        // What a pool's volumes lie on has a device of its own, which may be there without the pool's.
+        complete
+            .filter_map(|lv| match lv.as_thin_pool() {
+                Some(_) => is_active(seen, lv).map(|active| (!active).then_some(lv)).transpose(),
+                None => (!active.contains(&lv.uuid)).then_some(Ok(lv)),
+            })
+            .collect()
+    }
+
+    fn activate_where(&self, seen: &Seen, wanted: impl Fn(&Lv) -> bool, tried: &str) -> Result<(), Error> {
+        let inactive = self.inactive_of(seen)?;
+        self.change_each(seen, &LvChange::Activate, inactive.into_iter().filter(|lv| wanted(lv)), tried)
     }
 
     /// Takes every volume of the group that is ours out of the kernel.
@@ -117,7 +174,7 @@ impl Group {
     pub fn deactivate(&self) -> Result<(), Error> {
         let tried = format!("deactivate group {}", self.label());
         let seen = self.seen_for_activation(&tried)?;
-        self.change_each(&seen, &LvChange::Deactivate, |_| true, &tried)
+        self.change_each(&seen, &LvChange::Deactivate, self.ours(&seen), &tried)
     }
 
     fn seen_for_activation(&self, tried: &str) -> Result<Seen, Error> {
@@ -127,23 +184,26 @@ impl Group {
 
     /// Changes the volumes by name: `vgchange` on a kept handle, after any `lvchange`, takes a pool's parts for
     /// volumes of their own (the library never resets `process_component_lvs`).
-    fn change_each(
+    fn change_each<'a>(
         &self,
-        seen: &Seen,
+        seen: &'a Seen,
         change: &LvChange<'_>,
-        wanted: impl Fn(&&Lv) -> bool,
+        lvs: impl Iterator<Item = &'a Lv>,
         tried: &str,
     ) -> Result<(), Error> {
-        let owner = self.lvm.settings().owner.as_ref();
-        let ours = |lv: &&Lv| owner.is_none_or(|owner| seen.is_marked(lv, owner.as_str()));
-        let targets: Vec<_> =
-            seen.vg().visible_lvs().filter(ours).filter(wanted).map(|lv| seen.target(&lv.name)).collect();
+        let targets: Vec<_> = lvs.map(|lv| seen.target(&lv.name)).collect();
         let mut result = Ok(());
         for some in targets.chunks(VOLUMES_AT_ONCE) {
             let changed = self.run(seen, tried, &(change.clone(), some));
             result = result.and(changed);
         }
         result
+    }
+
+    /// What users see of the group and is ours.
+    fn ours<'a>(&'a self, seen: &'a Seen) -> impl Iterator<Item = &'a Lv> {
+        let owner = self.lvm.settings().owner.as_ref();
+        seen.vg().visible_lvs().filter(move |lv| owner.is_none_or(|owner| seen.is_marked(lv, owner.as_str())))
     }
 
     /// Loads a volume's tables anew from its metadata, as after a disk that was away for a moment came back.

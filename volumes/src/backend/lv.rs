@@ -23,6 +23,9 @@ const READABLE_MAX: usize = 64;
 /// How long the programs may take that give a copied filesystem its own uuid.
 const PATIENCE: Duration = Duration::from_secs(600);
 
+/// How many volumes are activated by one command: a caller who wants to change the group waits for no more.
+const FEW: usize = 10;
+
 /// The volumes of one class in a group.
 #[derive(Clone, Debug)]
 pub(crate) struct LvPool {
@@ -71,7 +74,8 @@ impl LvPool {
 
     /// The logical volumes of this class that are ours, complete or not.
     pub(super) fn own<'a>(&'a self, vg: &'a Vg) -> impl Iterator<Item = &'a Lv> {
-        vg.lvs.iter().filter(|lv| self.is_ours(vg, lv))
+        // Visibility is asked of the group once: it is dear for each volume of a large group.
+        vg.visible_lvs().filter(|lv| self.has_our_tags(lv))
     }
 
     /// What a logical volume is, if it is a volume and complete.
@@ -91,12 +95,7 @@ impl LvPool {
     pub(crate) fn volumes(&self) -> Result<Vec<Volume>, Error> {
         let look = self.look()?;
         let vg = look.vg();
-        // Visibility is asked of the group once: it is dear for each volume of a large group.
-        Ok(vg
-            .visible_lvs()
-            .filter(|lv| self.has_our_tags(lv))
-            .filter_map(|lv| self.as_volume(vg, lv))
-            .collect())
+        Ok(self.own(vg).filter_map(|lv| self.as_volume(vg, lv)).collect())
     }
 
     pub(crate) fn volume(&self, id: &VolumeId) -> Result<Option<Volume>, Error> {
@@ -135,11 +134,7 @@ impl LvPool {
     pub(crate) fn snapshots(&self) -> Result<Vec<Snapshot>, Error> {
         let look = self.look()?;
         let vg = look.vg();
-        Ok(vg
-            .visible_lvs()
-            .filter(|lv| self.has_our_tags(lv))
-            .filter_map(|lv| self.as_snapshot(vg, lv))
-            .collect())
+        Ok(self.own(vg).filter_map(|lv| self.as_snapshot(vg, lv)).collect())
     }
 
     /// What a logical volume is, if it is a snapshot and complete.
@@ -262,6 +257,32 @@ impl LvPool {
                 Ok(())
             }
         }
+    }
+
+    /// Activates the pools of the group, and its volumes where they are few. Many are left to
+    /// [`activate_rest`](Self::activate_rest), so that they keep nobody waiting.
+    pub(crate) fn activate_first(&self) -> Result<(), Error> {
+        if self.group.inactive()?.len() > FEW {
+            return Ok(self.group.activate_pools()?);
+        }
+        Ok(self.group.activate()?)
+    }
+
+    /// Activates what is not active, a few volumes at a time, as long as it may go on, and tells how many came up.
+    pub(crate) fn activate_rest(&self, go_on: &dyn Fn() -> bool) -> Result<usize, Error> {
+        let (mut up, mut result) = (0, Ok(()));
+        let inactive = self.group.inactive()?;
+        for some in inactive.chunks(FEW) {
+            if !go_on() {
+                break;
+            }
+            match self.group.activate_volumes(some) {
+                Ok(()) => up += some.len(),
+                Err(error) => result = result.and(Err(error)),
+            }
+        }
+        result?;
+        Ok(up)
     }
 
     /// What is kept free of the group.

@@ -143,6 +143,10 @@ impl<T: LvBackend> Backend for T {
         LvBackend::growing(self)
     }
 
+    fn activate_rest(&self, go_on: &dyn Fn() -> bool) -> Result<usize, Error> {
+        self.pool().activate_rest(go_on)
+    }
+
     fn capacity(&self) -> Result<Capacity, Error> {
         LvBackend::capacity(self)
     }

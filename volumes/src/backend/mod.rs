@@ -190,6 +190,13 @@ pub(crate) trait Backend: fmt::Debug + Send + Sync {
         None
     }
 
+    /// Takes into the kernel what opening the pool left out, as long as it may go on, and tells how many volumes came up.
+    /// One that is [wanted](Backend::ready) before comes up for that.
+    fn activate_rest(&self, go_on: &dyn Fn() -> bool) -> Result<usize, Error> {
+        let _ = go_on;
+        Ok(0)
+    }
+
     /// The refusal of what this kind of pool cannot do.
     fn cannot(&self, tried: &str, what: &str) -> Error {
         Error::new(Kind::FailedPrecondition, tried)

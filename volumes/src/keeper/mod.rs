@@ -16,6 +16,7 @@
 //! # }
 //! ```
 
+mod activation;
 mod disks;
 mod growth;
 mod picture;
@@ -32,7 +33,7 @@ use lvm::autoextend::Outcome;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::fd::OwnedFd;
 
-use crate::{Error, Node, Repairs, VolumeId};
+use crate::{ClassName, Error, Node, Repairs, VolumeId};
 
 pub(crate) use growth::Growing;
 
@@ -46,6 +47,22 @@ pub enum Event {
     PoolUnwatched {
         /// The pool, as `group/pool`.
         pool: String,
+        /// Why.
+        error: Error,
+    },
+    /// The volumes of a class's group that were not active are, where there were too many to do that before serving.
+    Activated {
+        /// The class.
+        class: ClassName,
+        /// How many they were.
+        volumes: usize,
+        /// How long it took.
+        took: Duration,
+    },
+    /// Not all of them came up; each was tried. One that is staged is tried again then.
+    NotActivated {
+        /// The class.
+        class: ClassName,
         /// Why.
         error: Error,
     },
@@ -78,8 +95,11 @@ impl Event {
         match self {
             Self::Pool(outcome) => outcome.result.is_err(),
             Self::Disks(repairs) => !repairs.problems.is_empty(),
-            Self::Trimmed { .. } => false,
-            Self::PoolUnwatched { .. } | Self::DisksUnseen(_) | Self::TrimFailed { .. } => true,
+            Self::Activated { .. } | Self::Trimmed { .. } => false,
+            Self::NotActivated { .. }
+            | Self::PoolUnwatched { .. }
+            | Self::DisksUnseen(_)
+            | Self::TrimFailed { .. } => true,
         }
     }
 }
@@ -89,6 +109,12 @@ impl fmt::Display for Event {
         match self {
             Self::Pool(outcome) => outcome.fmt(f),
             Self::PoolUnwatched { pool, error } => write!(f, "thin pool {pool} is not watched: {error}"),
+            Self::Activated { class, volumes, took } => {
+                write!(f, "activated {volumes} volumes of class {class} in {:.1} s", took.as_secs_f64())
+            }
+            Self::NotActivated { class, error } => {
+                write!(f, "not all volumes of class {class} came up: {error}")
+            }
             Self::Disks(repairs) => write!(f, "other disks than before: {repairs}"),
             Self::DisksUnseen(error) => write!(f, "the disks were not looked at: {error}"),
             Self::Trimmed { volume, freed, took } => {
@@ -160,8 +186,9 @@ impl Keeper {
         });
         let mut keeper = Self { shared: Arc::clone(&shared), threads: Vec::new() };
         let disks = disks::Disks::new(Arc::clone(&shared))?;
-        let trimming = Arc::clone(&shared);
-        let jobs: [(&str, Job); 3] = [
+        let (activating, trimming) = (Arc::clone(&shared), Arc::clone(&shared));
+        let jobs: [(&str, Job); 4] = [
+            ("activation", Box::new(move || activation::run(&activating))),
             ("growth", Box::new(move || growth::run(&shared))),
             ("disks", Box::new(move || disks.run())),
             ("trim", Box::new(move || trim::run(&trimming))),

@@ -475,14 +475,14 @@ impl<'a> Builder<'a> {
         self.repairs.repairs.push(Repair { place: place.display().to_string(), done });
     }
 
-    /// Removes what a class has half-made, tells what belongs to nobody, and activates the rest.
+    /// Removes what a class has half-made, tells what belongs to nobody, and activates what a node needs to begin.
     fn settle(&mut self, pool: &LvPool) -> Result<(), Error> {
         for name in pool.remove_unfinished(&self.settings.lock_dir)? {
             self.note(pool.group.label(), format!("removed {name}, which was never completed"));
         }
         let look = pool.look()?;
         self.repairs.add_orphans(orphans(look.vg(), self.settings));
-        if let Err(error) = pool.group.activate() {
+        if let Err(error) = pool.activate_first() {
             self.note(pool.group.label(), format!("not all volumes came up: {error}"));
         }
         Ok(())
