@@ -1,5 +1,8 @@
 //! `lvcreate` for thick volumes and classic snapshots, `lvextend`, `lvremove`, `lvrename`.
 
+use std::fmt;
+use std::ops::Range;
+
 use super::{Command, Target, Words, raid};
 use crate::ops::{Content, Integrity, Layout};
 use crate::{DevicePath, Extents, LvName, Tag, VgName};
@@ -56,17 +59,33 @@ impl Command for SnapshotCreate<'_> {
     }
 }
 
+/// Where new extents may be: on a device, or in one run of extents there (`DEVICE:FIRST-LAST`).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Place {
+    pub(crate) device: DevicePath,
+    pub(crate) run: Option<Range<Extents>>,
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.run {
+            Some(run) => write!(f, "{}:{}-{}", self.device, run.start.get(), run.end.get().saturating_sub(1)),
+            None => self.device.fmt(f),
+        }
+    }
+}
+
 /// Sets the size of a volume, upwards, in extents.
 #[derive(Debug)]
 pub(crate) struct LvExtend<'a> {
     pub(crate) target: Target<'a>,
     pub(crate) extents: Extents,
-    pub(crate) devices: &'a [DevicePath],
+    pub(crate) places: &'a [Place],
 }
 
 impl Command for LvExtend<'_> {
     fn words(&self) -> Words {
-        Words::yes("lvextend").extents(self.extents).operand(&self.target).operands(self.devices)
+        Words::yes("lvextend").extents(self.extents).operand(&self.target).operands(self.places)
     }
 }
 
@@ -167,7 +186,7 @@ mod tests {
     fn volumes_are_extended_removed_and_renamed_by_full_name() {
         let (vg, name, other) = (vg(), lv("pool_tmeta"), lv("b"));
         let target = Target { vg: &vg, lv: &name };
-        let extend = LvExtend { target: target.clone(), extents: Extents::new(7), devices: &[] };
+        let extend = LvExtend { target: target.clone(), extents: Extents::new(7), places: &[] };
         assert_eq!(line(&extend), "lvextend --yes --extents 7 data/pool_tmeta");
         assert_eq!(line(&LvRemove { target }), "lvremove --yes data/pool_tmeta");
         assert_eq!(line(&LvRename { vg: &vg, from: &name, to: &other }), "lvrename --yes data pool_tmeta b");

@@ -17,7 +17,7 @@ use std::fmt::Display;
 pub(crate) use cache::{AttachCache, AttachWriteCache, DetachCache};
 pub(crate) use change::{LvChange, VgChange};
 pub(crate) use convert::{Merge, PoolFromVolumes, Repair};
-pub(crate) use lv::{LvCreate, LvExtend, LvRemove, LvRename, SnapshotCreate};
+pub(crate) use lv::{LvCreate, LvExtend, LvRemove, LvRename, Place, SnapshotCreate};
 pub(crate) use pv::{PvChange, PvCreate, PvMove, PvMoveAbort, PvRemove, PvResize};
 pub(crate) use thin::{PoolCreate, PoolMetadataExtend, ThinCreate, ThinSnapshotCreate};
 pub(crate) use vg::{VgCreate, VgExtend, VgReduce, VgReduceMissing, VgRemove, VgRename, VgRestoreMissing};

@@ -2,7 +2,7 @@
 
 use devices::Sectors;
 
-use super::{Command, Target, Words};
+use super::{Command, Place, Target, Words};
 use crate::metadata::Discards;
 use crate::ops::ActivationSkip;
 use crate::{DevicePath, Extents, LvName, Tag, VgName};
@@ -101,7 +101,7 @@ impl Command for ThinSnapshotCreate<'_> {
 pub(crate) struct PoolMetadataExtend<'a> {
     pub(crate) pool: Target<'a>,
     pub(crate) size: Sectors,
-    pub(crate) devices: &'a [DevicePath],
+    pub(crate) places: &'a [Place],
 }
 
 impl Command for PoolMetadataExtend<'_> {
@@ -109,7 +109,7 @@ impl Command for PoolMetadataExtend<'_> {
         Words::yes("lvextend")
             .sectors("--poolmetadatasize", self.size)
             .operand(&self.pool)
-            .operands(self.devices)
+            .operands(self.places)
     }
 }
 
@@ -159,7 +159,7 @@ mod tests {
         let grow = PoolMetadataExtend {
             pool: Target { vg: &vg, lv: &pool },
             size: Sectors::new(32_768),
-            devices: &[],
+            places: &[],
         };
         assert_eq!(line(&grow), "lvextend --yes --poolmetadatasize 32768s data/pool");
     }

@@ -146,7 +146,7 @@ impl Group {
         let mut step = first;
         loop {
             let seen = Seen::of(&self.lvm, self.uuid, Need::Complete, tried)?;
-            let command = LvExtend { target: seen.target(name), extents: step.to, devices: &step.devices };
+            let command = LvExtend { target: seen.target(name), extents: step.to, places: &step.places };
             self.run(&seen, tried, &command)?;
             let before = seen;
             let seen = Seen::of(&self.lvm, self.uuid, Need::Ours, tried)?;

@@ -1,13 +1,15 @@
 //! Where the legs of a RAID volume grow: each on PVs of its own, so that the loss of one PV breaks one leg.
 //!
 //! LVM itself lets one leg's end lie where another leg is, as soon as not every leg can go on where it was. So it is told
-//! which PVs to use: as many as there are legs, in the order of the legs, each with one free run that is long enough. It
-//! then takes one run of each (tried on 2.03.16, by the suite of these extensions), and what takes several runs takes
-//! several commands.
+//! which extents to use: one run of the same length for each leg, in the order of the legs. With the PVs alone it would
+//! begin with the short runs at which all legs end, and then give one leg another's PV (2.03.16, seen by the suite of
+//! these extensions). What takes several runs takes several commands.
 
 use std::collections::HashSet;
+use std::ops::Range;
 
 use super::seen::Seen;
+use crate::command::Place;
 use crate::metadata::{Lv, Pv, Raid, RaidLevel};
 use crate::{DevicePath, Effect, Error, Extents, Kind, Space, Uuid};
 
@@ -19,18 +21,18 @@ const STEPS_MAX: usize = 32;
 pub(super) struct Step {
     /// The size that the volume gets.
     pub(super) to: Extents,
-    /// The PVs to name; none meaning any.
-    pub(super) devices: Vec<DevicePath>,
+    /// Where to take them from; none meaning anywhere.
+    pub(super) places: Vec<Place>,
 }
 
 /// A PV and its free runs, in extents.
-type Free = (Uuid, Vec<u64>);
+type Free = (Uuid, Vec<Range<u64>>);
 
-/// What each leg gets next: so many extents, on these PVs.
+/// What each leg gets next: so many extents, from these on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Growth {
     rows: u64,
-    on: Vec<Uuid>,
+    from: Vec<(Uuid, u64)>,
 }
 
 impl Seen {
@@ -47,22 +49,27 @@ impl Seen {
         tried: &str,
     ) -> Result<Step, Error> {
         let Some(raid) = lv.as_raid().filter(|raid| raid.level != RaidLevel::Raid0) else {
-            return Ok(Step { to: wanted, devices: devices.to_vec() });
+            return Ok(Step { to: wanted, places: anywhere_on(devices) });
         };
         let (has, stripes) = (lv.extents().get(), u64::from(super::extend::stripes_of(lv)));
         let rows = wanted.get().saturating_sub(has).div_ceil(stripes);
         let usage = self.vg().usage();
         let runs =
-            |pv: Uuid| usage.free_ranges(pv).iter().map(|run| run.end.get() - run.start.get()).collect();
+            |pv: Uuid| usage.free_ranges(pv).iter().map(|run| run.start.get()..run.end.get()).collect();
         let free = self.allocatable(devices).into_iter().map(|pv| (pv, runs(pv))).collect();
         let steps = growth(&self.places(raid), free, rows).ok_or_else(|| self.no_legs(lv, rows, tried))?;
-        let Some(first) = steps.first() else { return Ok(Step { to: wanted, devices: devices.to_vec() }) };
+        let Some(first) = steps.first() else { return Ok(Step { to: wanted, places: anywhere_on(devices) }) };
         let to = if first.rows >= rows { wanted.get() } else { has + first.rows * stripes };
-        let path = |pv: &Uuid| self.path_of(*pv, tried);
-        Ok(Step { to: Extents::new(to), devices: first.on.iter().map(path).collect::<Result<_, _>>()? })
+        let place = |(pv, start): &(Uuid, u64)| {
+            let run = Extents::new(*start)..Extents::new(start + first.rows);
+            Ok(Place { device: self.path_of(*pv, tried)?, run: Some(run) })
+        };
+        let places = first.from.iter().map(place).collect::<Result<_, Error>>()?;
+        Ok(Step { to: Extents::new(to), places })
     }
 
-    /// As [`Seen::next_step`], with the other PVs named behind those for the legs: something besides grows with it.
+    /// As [`Seen::next_step`], with whole PVs named, and the others behind those for the legs: something besides grows
+    /// with it, and takes its extents wherever it finds them.
     pub(super) fn next_step_and_more(
         &self,
         lv: &Lv,
@@ -71,7 +78,7 @@ impl Seen {
         tried: &str,
     ) -> Result<Step, Error> {
         let mut step = self.next_step(lv, wanted, &[], tried)?;
-        let others = match devices {
+        let others: Vec<DevicePath> = match devices {
             [] => self
                 .allocatable(&[])
                 .into_iter()
@@ -79,12 +86,13 @@ impl Seen {
                 .collect::<Result<_, _>>()?,
             some => some.to_vec(),
         };
-        if step.devices.is_empty() {
-            return Ok(Step { devices: devices.to_vec(), ..step });
+        if step.places.is_empty() {
+            return Ok(Step { places: anywhere_on(devices), ..step });
         }
-        for device in others {
-            if !step.devices.contains(&device) {
-                step.devices.push(device);
+        step.places.iter_mut().for_each(|place| place.run = None);
+        for place in anywhere_on(&others) {
+            if !step.places.contains(&place) {
+                step.places.push(place);
             }
         }
         Ok(step)
@@ -143,6 +151,10 @@ impl Seen {
     }
 }
 
+fn anywhere_on(devices: &[DevicePath]) -> Vec<Place> {
+    devices.iter().map(|device| Place { device: device.clone(), run: None }).collect()
+}
+
 /// How legs that are on these PVs grow by so many extents each, and stay apart: on their own PVs while there is room, then
 /// on PVs that no leg is on.
 fn growth(places: &[Vec<Uuid>], mut free: Vec<Free>, rows: u64) -> Option<Vec<Growth>> {
@@ -155,16 +167,19 @@ fn growth(places: &[Vec<Uuid>], mut free: Vec<Free>, rows: u64) -> Option<Vec<Gr
         let on = choose(&places, &free, left)?;
         let longest = |pv: &Uuid| free.iter().find(|(uuid, _)| uuid == pv).map_or(0, |(_, runs)| max(runs));
         let length = on.iter().map(longest).min()?.min(left);
+        let mut from = Vec::new();
         for (leg, pv) in places.iter_mut().zip(&on) {
             leg.retain(|other| other != pv);
             leg.insert(0, *pv);
             let (_, runs) = free.iter_mut().find(|(uuid, _)| uuid == pv)?;
-            // LVM takes the shortest run that is long enough.
-            let run = runs.iter_mut().filter(|run| **run >= length).min()?;
-            *run -= length;
+            // The shortest run that is long enough, so that long ones stay.
+            let run =
+                runs.iter_mut().filter(|run| length_of(run) >= length).min_by_key(|run| length_of(run))?;
+            from.push((*pv, run.start));
+            run.start += length;
         }
         left -= length;
-        steps.push(Growth { rows: length, on });
+        steps.push(Growth { rows: length, from });
     }
     Some(steps)
 }
@@ -196,8 +211,12 @@ fn choose(places: &[Vec<Uuid>], free: &[Free], wanted: u64) -> Option<Vec<Uuid>>
         .collect()
 }
 
-fn max(runs: &[u64]) -> u64 {
-    runs.iter().copied().max().unwrap_or(0)
+fn max(runs: &[Range<u64>]) -> u64 {
+    runs.iter().map(length_of).max().unwrap_or(0)
+}
+
+fn length_of(run: &Range<u64>) -> u64 {
+    run.end.saturating_sub(run.start)
 }
 
 #[cfg(test)]
@@ -213,27 +232,47 @@ mod tests {
         indices.iter().map(|index| pv(*index)).collect()
     }
 
+    /// Runs of these lengths, with a used extent between each two.
+    fn apart(lengths: &[u64]) -> Vec<Range<u64>> {
+        let mut start = 0;
+        let place = |length: &u64| {
+            let run = start..start + length;
+            start = run.end + 1;
+            run
+        };
+        lengths.iter().map(place).collect()
+    }
+
     fn free(runs: &[&[u64]]) -> Vec<Free> {
-        runs.iter().enumerate().map(|(index, runs)| (pv(index), runs.to_vec())).collect()
+        runs.iter().enumerate().map(|(index, runs)| (pv(index), apart(runs))).collect()
     }
 
     #[test]
     fn legs_stay_where_they_are_while_there_is_room_and_go_where_no_leg_is() {
         let legs = [pvs(&[0]), pvs(&[1])];
-        let step = |rows, on: &[usize]| Growth { rows, on: pvs(on) };
+        let step = |rows, from: &[(usize, u64)]| Growth {
+            rows,
+            from: from.iter().map(|(index, start)| (pv(*index), *start)).collect(),
+        };
         let steps = |runs: &[&[u64]], rows| growth(&legs, free(runs), rows);
-        assert_eq!(steps(&[&[9], &[9], &[50]], 9), Some(vec![step(9, &[0, 1])]));
+        assert_eq!(steps(&[&[9], &[9], &[50]], 9), Some(vec![step(9, &[(0, 0), (1, 0)])]));
         // A full PV: its leg goes on elsewhere, the other one stays.
-        assert_eq!(steps(&[&[], &[9], &[50]], 9), Some(vec![step(9, &[2, 1])]));
+        assert_eq!(steps(&[&[], &[9], &[50]], 9), Some(vec![step(9, &[(2, 0), (1, 0)])]));
         assert_eq!(steps(&[&[], &[9], &[]], 9), None);
         assert_eq!(steps(&[&[4], &[9]], 5), None);
         // Two runs take two commands.
-        assert_eq!(steps(&[&[4, 5], &[9]], 9), Some(vec![step(5, &[0, 1]), step(4, &[0, 1])]));
-        assert_eq!(steps(&[&[4], &[9], &[50]], 9), Some(vec![step(4, &[0, 1]), step(5, &[2, 1])]));
+        assert_eq!(
+            steps(&[&[4, 5], &[9]], 9),
+            Some(vec![step(5, &[(0, 5), (1, 0)]), step(4, &[(0, 0), (1, 5)])])
+        );
+        assert_eq!(
+            steps(&[&[4], &[9], &[50]], 9),
+            Some(vec![step(4, &[(0, 0), (1, 0)]), step(5, &[(2, 0), (1, 4)])])
+        );
         // A PV that bears two legs already takes neither of them.
         assert_eq!(
             growth(&[pvs(&[0, 2]), pvs(&[1, 0])], free(&[&[9], &[9], &[9]]), 5),
-            Some(vec![step(5, &[2, 1])])
+            Some(vec![step(5, &[(2, 0), (1, 0)])])
         );
     }
 
@@ -245,13 +284,20 @@ mod tests {
             rows in 1..100_u64,
         ) {
             let places: Vec<Vec<Uuid>> = (0..legs.min(runs.len())).map(|leg| vec![pv(leg)]).collect();
-            let free: Vec<Free> = runs.iter().enumerate().map(|(index, runs)| (pv(index), runs.clone())).collect();
+            let free: Vec<Free> = runs.iter().enumerate().map(|(index, runs)| (pv(index), apart(runs))).collect();
             if let Some(steps) = growth(&places, free, rows) {
                 prop_assert_eq!(steps.iter().map(|step| step.rows).sum::<u64>(), rows);
                 let mut owner: std::collections::HashMap<Uuid, usize> =
                     places.iter().enumerate().map(|(leg, pvs)| (pvs[0], leg)).collect();
-                for (leg, pv) in steps.iter().flat_map(|step| step.on.iter().enumerate()) {
-                    prop_assert_eq!(*owner.entry(*pv).or_insert(leg), leg);
+                let mut used = HashSet::new();
+                for step in &steps {
+                    for (leg, (pv, start)) in step.from.iter().enumerate() {
+                        prop_assert_eq!(*owner.entry(*pv).or_insert(leg), leg);
+                        let index = (0..runs.len()).find(|index| super::tests::pv(*index) == *pv).unwrap();
+                        let run = *start..start + step.rows;
+                        prop_assert!(apart(&runs[index]).iter().any(|free| free.start <= run.start && run.end <= free.end));
+                        prop_assert!(run.into_iter().all(|extent| used.insert((*pv, extent))), "an extent twice");
+                    }
                 }
             }
         }

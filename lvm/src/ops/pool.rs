@@ -451,7 +451,7 @@ impl Group {
             let seen = Seen::of(&self.lvm, self.uuid, Need::Complete, tried)?;
             let step = seen.next_step_and_more(seen.lv(metadata, tried)?, wanted, devices, tried)?;
             let size = seen.sectors(step.to, tried)?;
-            let command = PoolMetadataExtend { pool: seen.target(pool), size, devices: &step.devices };
+            let command = PoolMetadataExtend { pool: seen.target(pool), size, places: &step.places };
             self.run(&seen, tried, &command)?;
             let before = seen;
             let seen = Seen::of(&self.lvm, self.uuid, Need::Ours, tried)?;

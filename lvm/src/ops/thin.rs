@@ -182,7 +182,7 @@ impl Recipe for ThinSnapshotRecipe<'_> {
         if made.extents() >= wanted {
             return Ok(());
         }
-        let command = LvExtend { target: seen.target(&made.name), extents: wanted, devices: &[] };
+        let command = LvExtend { target: seen.target(&made.name), extents: wanted, places: &[] };
         group.run(seen, tried, &command)
     }
 
