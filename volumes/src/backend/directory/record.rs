@@ -239,6 +239,9 @@ mod tests {
     fn a_record_is_read_as_it_was_written_and_removed_for_good() {
         let place = tempfile::tempdir().unwrap();
         let root = fs::File::open(place.path()).unwrap();
+        assert_eq!(Records::open(root.as_fd(), place.path(), "t").unwrap_err().kind(), Kind::Unavailable);
+        assert_eq!(fs::read_dir(place.path()).unwrap().count(), 0, "who only looks makes nothing");
+        Records::make(root.as_fd(), "t").unwrap();
         let records = Records::open(root.as_fd(), place.path(), "t").unwrap();
         let id: VolumeId = "db".parse().unwrap();
         assert_eq!(records.read(&id).unwrap(), None);
@@ -260,6 +263,7 @@ mod tests {
     fn what_is_no_record_is_an_error_and_never_taken_for_none() {
         let place = tempfile::tempdir().unwrap();
         let root = fs::File::open(place.path()).unwrap();
+        Records::make(root.as_fd(), "t").unwrap();
         let records = Records::open(root.as_fd(), place.path(), "t").unwrap();
         let later = r#"{"version": 2, "more": true}"#;
         for text in ["", "{}", "{\"version\":1}", later, "\0\0"] {
