@@ -106,7 +106,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
 }
 
 /// Runs the machine's suites, and beside them what needs no machine; then a second machine, where one is wanted, takes
-/// its share. On two cores two emulated machines together are no faster than one (measured over 60 suites' tests).
+/// its share. On two cores two emulated machines together are no faster than one (66 tests, measured).
 fn side_by_side(on_loop: &[Case], rest: &[Case], arguments: &Arguments, tally: &Tally) {
     let work = or_failed("preparing the machine", Work::new(rest, arguments.machine), tally);
     let in_machine = || {
