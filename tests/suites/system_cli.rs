@@ -97,52 +97,71 @@ fn device(volume: &str) -> PathBuf {
     Path::new("/dev").join(volume)
 }
 
-#[test]
-fn volumes_of_every_type_are_made_and_shown_as_lvm_has_them_and_deleted() {
-    let Some(disks) = disks() else { return };
-    let group: Vec<&str> =
-        ["group", "create", "cli"].into_iter().chain(disks[..4].iter().map(String::as_str)).collect();
-    assert_eq!(done(&group)["pool"]["devices"].as_array().unwrap().len(), 4);
-    done(&["pool", "create", "cli/pool", "--size", "200MiB"]);
-    done(&["pool", "create", "cli/safe", "--size", "100MiB", "--type", "raid1", "--wait"]);
-    for (name, options, kind) in [
-        ("plain", &[][..], "linear"),
-        ("wide", &["--type", "striped", "--stripes", "3"], "striped"),
-        ("mirror", &["--type", "raid1", "--mirrors", "2"], "raid1"),
-        ("five", &["--type", "raid5"], "raid5"),
-        ("ten", &["--type", "raid10"], "raid10"),
-        ("thin", &["--pool", "pool"], "thin"),
-        ("kept", &["--pool", "safe"], "thin"),
-    ] {
-        let volume = format!("cli/{name}");
-        let create = [&["volume", "create", &volume, "--size", "96MiB"], options].concat();
-        let made = done(&create);
-        assert_eq!(made["volume"]["type"], kind);
-        assert_eq!(made["volume"]["ours"], true);
-        assert!(device(&volume).exists(), "{volume} has no device");
-        assert_eq!(refused(4, &create).matches("--if-absent").count(), 1);
-        assert_eq!(done(&[&create[..], &["--if-absent"]].concat())["changed"], false);
-    }
-    let sizes = tool::run(
-        "lvs",
-        ["--noheadings", "--units", "b", "--nosuffix", "--separator", "=", "-o", "lv_name,lv_size", "cli"],
-    );
-    for line in sizes.unwrap().lines() {
-        let (name, size) = line.trim().split_once('=').unwrap();
-        if !["pool", "safe"].contains(&name) {
-            assert_eq!(listed("volumes", &format!("cli/{name}"))["size_bytes"].to_string(), size, "{name}");
+/// Many commands, one after the other: long on a busy machine.
+mod seconds_240 {
+    use super::*;
+
+    #[test]
+    fn volumes_of_every_type_are_made_and_shown_as_lvm_has_them_and_deleted() {
+        let Some(disks) = disks() else { return };
+        let group: Vec<&str> =
+            ["group", "create", "cli"].into_iter().chain(disks[..4].iter().map(String::as_str)).collect();
+        assert_eq!(done(&group)["pool"]["devices"].as_array().unwrap().len(), 4);
+        done(&["pool", "create", "cli/pool", "--size", "200MiB"]);
+        done(&["pool", "create", "cli/safe", "--size", "100MiB", "--type", "raid1", "--wait"]);
+        for (name, options, kind) in [
+            ("plain", &[][..], "linear"),
+            ("wide", &["--type", "striped", "--stripes", "3"], "striped"),
+            ("mirror", &["--type", "raid1", "--mirrors", "2"], "raid1"),
+            ("five", &["--type", "raid5"], "raid5"),
+            ("ten", &["--type", "raid10"], "raid10"),
+            ("thin", &["--pool", "pool"], "thin"),
+            ("kept", &["--pool", "safe"], "thin"),
+        ] {
+            let volume = format!("cli/{name}");
+            let create = [&["volume", "create", &volume, "--size", "96MiB"], options].concat();
+            let made = done(&create);
+            assert_eq!(made["volume"]["type"], kind);
+            assert_eq!(made["volume"]["ours"], true);
+            assert!(device(&volume).exists(), "{volume} has no device");
+            assert_eq!(refused(4, &create).matches("--if-absent").count(), 1);
+            assert_eq!(done(&[&create[..], &["--if-absent"]].concat())["changed"], false);
         }
+        let sizes = tool::run(
+            "lvs",
+            [
+                "--noheadings",
+                "--units",
+                "b",
+                "--nosuffix",
+                "--separator",
+                "=",
+                "-o",
+                "lv_name,lv_size",
+                "cli",
+            ],
+        );
+        for line in sizes.unwrap().lines() {
+            let (name, size) = line.trim().split_once('=').unwrap();
+            if !["pool", "safe"].contains(&name) {
+                assert_eq!(
+                    listed("volumes", &format!("cli/{name}"))["size_bytes"].to_string(),
+                    size,
+                    "{name}"
+                );
+            }
+        }
+        assert!(refused(6, &["pool", "delete", "cli/pool"]).contains("thin"));
+        assert!(refused(6, &["group", "delete", "cli"]).contains("cli"));
+        for name in ["plain", "wide", "mirror", "five", "ten", "thin", "kept"] {
+            assert_eq!(done(&["volume", "delete", &format!("cli/{name}")])["changed"], true);
+            refused(3, &["volume", "delete", &format!("cli/{name}")]);
+        }
+        done(&["pool", "delete", "cli/pool"]);
+        done(&["pool", "delete", "cli/safe"]);
+        done(&["group", "delete", "cli"]);
+        assert_eq!(done(&["volumes"])["volumes"], serde_json::json!([]));
     }
-    assert!(refused(6, &["pool", "delete", "cli/pool"]).contains("thin"));
-    assert!(refused(6, &["group", "delete", "cli"]).contains("cli"));
-    for name in ["plain", "wide", "mirror", "five", "ten", "thin", "kept"] {
-        assert_eq!(done(&["volume", "delete", &format!("cli/{name}")])["changed"], true);
-        refused(3, &["volume", "delete", &format!("cli/{name}")]);
-    }
-    done(&["pool", "delete", "cli/pool"]);
-    done(&["pool", "delete", "cli/safe"]);
-    done(&["group", "delete", "cli"]);
-    assert_eq!(done(&["volumes"])["volumes"], serde_json::json!([]));
 }
 
 #[test]

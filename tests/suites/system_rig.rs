@@ -149,7 +149,7 @@ fn a_pulled_disk_vanishes_and_comes_back_with_its_content() {
     ask_host(&format!("unplug {SCSI}"));
     eventually("the disk is gone", PATIENCE, || !disk.exists());
     ask_host(&format!("plug {SCSI}"));
-    eventually("the disk is back", PATIENCE, || serial_exists("rig-06"));
+    eventually("the disk is back", PATIENCE, || File::open(by_serial("rig-06")).is_ok());
     let mut content = [0; 4];
     File::open(by_serial("rig-06")).unwrap().read_exact(&mut content).unwrap();
     assert_eq!(&content, b"here");
@@ -163,7 +163,7 @@ fn a_disk_can_come_back_with_a_sector_that_cannot_be_read() {
     ask_host(&format!("unplug {SCSI}"));
     eventually("the disk is gone", PATIENCE, || !serial_exists("rig-06"));
     ask_host(&format!("plug {SCSI} 2048"));
-    eventually("the disk is back", PATIENCE, || serial_exists("rig-06"));
+    eventually("the disk is back", PATIENCE, || File::open(by_serial("rig-06")).is_ok());
     let disk = File::open(by_serial("rig-06")).unwrap();
     let mut sectors = [0; 4096];
     disk.read_exact_at(&mut sectors, 4 << 20).unwrap();
@@ -180,6 +180,7 @@ fn by_serial(serial: &str) -> PathBuf {
     found.map(|block| Path::new("/dev").join(block.file_name())).next().unwrap_or_default()
 }
 
+/// A disk that comes is there a moment before it can be opened; one that goes is there a moment longer.
 fn serial_exists(serial: &str) -> bool {
     by_serial(serial).exists()
 }
