@@ -13,12 +13,11 @@ use devices::selector::{ClassDisks, Selected};
 use lvm::metadata::{OrphanPv, View};
 use lvm::ops::{Change, Group, NewGroup, NewPool, OldContent, PoolSize};
 use lvm::worker::conf::AutoExtend;
-use lvm::worker::host::{HOST_DIR, HostSettings};
 use lvm::{DevicePath, FillLimit, Lvm, Tag, VgName};
 
 use super::{
-    Place, Pools, Selectors, all_there, candidates, in_scope, is_here, lv_pool, orphans, sharing, thick,
-    thin, uncontested,
+    Place, Pools, Selectors, all_there, candidates, in_scope, is_here, lv_pool, lvm_builder, not_adopted,
+    orphans, sharing, thick, thin, uncontested,
 };
 use crate::backend::directory::Directories;
 use crate::backend::duplicate::Copies;
@@ -108,17 +107,10 @@ fn read_groups(settings: &Settings) -> Result<Arc<View>, Error> {
 
 fn handle(settings: &Settings, plans: &[GroupPlan<'_>]) -> Result<Lvm, Error> {
     let devices = plans.iter().flat_map(|plan| plan.present.iter().chain(&plan.disks)).cloned();
-    let host = match &settings.lvm_host {
-        Some(host) => host.clone(),
-        None => HostSettings::read(Path::new(HOST_DIR))?,
-    };
-    let mut builder = Lvm::builder()
-        .devices(devices)
-        .owner(tags::tag(&format!("{}{}", tags::OWNER, settings.owner))?)
+    let mut builder = lvm_builder(settings, devices)?
         .activation(settings.activation)
         .run_dir(settings.run_dir.join("lvm"))
         .backup_dir(settings.state_dir.join("backup"))
-        .host(host)
         .auto_extend(auto_extend(&settings.classes))
         // Each thin pool has limits of its own, which its backend keeps.
         .refuse_at(FillLimit { data: 100, metadata: 100 });
@@ -149,6 +141,14 @@ impl<'a> Builder<'a> {
 
     fn in_scope(&self, disk: &Disk) -> bool {
         in_scope(self.settings, self.inventory, disk)
+    }
+
+    fn assessor(&self) -> Assessor {
+        Assessor::new(Policy::default().with_minimum_size(self.settings.minimum_disk))
+    }
+
+    fn begun(&self) -> BegunPvs {
+        BegunPvs::in_directory(self.settings.state_dir.join(BEGUN))
     }
 
     /// What a class's group is made of, or is to be made of; `None` where the class has nothing here or is down.
@@ -211,9 +211,8 @@ impl<'a> Builder<'a> {
     fn begun_pv(&mut self, selected: &Selected<'_>) -> Option<Result<DevicePath, Error>> {
         let disk = selected.disk;
         let orphan = self.orphan_pv(disk).filter(|orphan| !orphan.in_use_elsewhere)?;
-        let begun = BegunPvs::in_directory(self.settings.state_dir.join(BEGUN)).has(&orphan.uuid);
-        let assessor = Assessor::new(Policy::default().with_minimum_size(self.settings.minimum_disk));
-        let eligibility = assessor.assess(self.inventory, disk);
+        let begun = self.begun().has(&orphan.uuid);
+        let eligibility = self.assessor().assess(self.inventory, disk);
         let is_only_that =
             eligibility.bars(selected.chosen).all(|why| matches!(why, Reason::LvmPv { group: None }));
         if !begun || !is_only_that {
@@ -235,7 +234,7 @@ impl<'a> Builder<'a> {
     /// other is passed over.
     fn usable(&mut self, class: &DeviceClass, selected: &Selected<'_>) -> Result<Option<DevicePath>, Error> {
         let disk = selected.disk;
-        let assessor = Assessor::new(Policy::default().with_minimum_size(self.settings.minimum_disk));
+        let assessor = self.assessor();
         let mut eligibility = assessor.assess(self.inventory, disk);
         if !eligibility.allows(selected.chosen)
             && class.spec.devices.wipe == Wipe::OnceDestroyingData
@@ -275,7 +274,7 @@ impl<'a> Builder<'a> {
     /// The group of a plan, made, taken over and extended where that is to be done.
     fn build_group(&mut self, lvm: &Lvm, plan: &GroupPlan<'_>) -> Result<Group, Error> {
         let group = self.take_or_make_group(lvm, plan)?;
-        let begun = BegunPvs::in_directory(self.settings.state_dir.join(BEGUN));
+        let begun = self.begun();
         for pv in &group.look()?.pvs {
             begun.forget(&pv.uuid);
         }
@@ -284,7 +283,7 @@ impl<'a> Builder<'a> {
 
     fn take_or_make_group(&mut self, lvm: &Lvm, plan: &GroupPlan<'_>) -> Result<Group, Error> {
         let mark = Tag::new(tags::OURS).map_err(|cause| Error::invalid("a tag", cause))?;
-        let begun = BegunPvs::in_directory(self.settings.state_dir.join(BEGUN));
+        let begun = self.begun();
         let make_pvs = || plan.disks.iter().try_for_each(|disk| begun.make(lvm, disk));
         if !plan.exists {
             make_pvs()?;
@@ -297,9 +296,7 @@ impl<'a> Builder<'a> {
         let vg = group.look()?;
         if vg.tag_value(tags::OWNER) != Some(self.settings.owner.as_str()) {
             if !self.settings.adopt.contains(&plan.name) {
-                return Err(Error::new(Kind::Refused, format!("use volume group {}", plan.name))
-                    .with_answer("it exists, and lacks the tag of this owner")
-                    .with_advice("agree to its adoption, or name another group"));
+                return Err(not_adopted(&plan.name));
             }
             let _ = group.adopt()?;
             let _ = group.tag(&[mark], &[])?;

@@ -5,7 +5,7 @@ mod read;
 mod survey;
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,7 +13,8 @@ use devices::discovery::{Disk, Inventory};
 use devices::selector::{Class, ClassDisks, Selector, divide};
 use lvm::metadata::{Vg, View};
 use lvm::ops::Group;
-use lvm::{Lvm, VgName};
+use lvm::worker::host::{HOST_DIR, HostSettings};
+use lvm::{DevicePath, Lvm, LvmBuilder, VgName};
 
 use crate::backend::duplicate::Copies;
 use crate::backend::partition::Sharing;
@@ -75,6 +76,26 @@ fn candidates(settings: &Settings) -> Result<Vec<PathBuf>, Error> {
         DeviceScope::Only(paths) => paths.clone(),
         DeviceScope::Host => lvm::Candidates::of_this_host()?.devices,
     })
+}
+
+/// What every handle of this node has: the devices, its owner's tag and the host's settings of LVM.
+fn lvm_builder(
+    settings: &Settings,
+    devices: impl IntoIterator<Item = DevicePath>,
+) -> Result<LvmBuilder, Error> {
+    let host = match &settings.lvm_host {
+        Some(host) => host.clone(),
+        None => HostSettings::read(Path::new(HOST_DIR))?,
+    };
+    let owner = tags::tag(&format!("{}{}", tags::OWNER, settings.owner))?;
+    Ok(Lvm::builder().devices(devices).owner(owner).host(host))
+}
+
+/// A group of that name is there and is not this owner's.
+fn not_adopted(group: &VgName) -> Error {
+    Error::new(Kind::Refused, format!("use volume group {group}"))
+        .with_answer("it exists, and lacks the tag of this owner")
+        .with_advice("agree to its adoption, or name another group")
 }
 
 fn in_scope(settings: &Settings, inventory: &Inventory, disk: &Disk) -> bool {

@@ -1,19 +1,17 @@
 //! The pools of a node as they are: nothing is built, activated or repaired.
 
 use std::collections::BTreeMap;
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use devices::discovery::{Discovery, Inventory};
 use devices::selector::ClassDisks;
 use lvm::ops::Group;
-use lvm::worker::host::{HOST_DIR, HostSettings};
 use lvm::{DevicePath, Lvm};
 
 use super::{
-    Place, Pools, Selectors, all_there, candidates, in_scope, is_here, lv_pool, orphans, sharing, thick,
-    thin, uncontested,
+    Place, Pools, Selectors, all_there, candidates, in_scope, is_here, lv_pool, lvm_builder, not_adopted,
+    orphans, sharing, thick, thin, uncontested,
 };
 use crate::backend::directory::Directories;
 use crate::backend::duplicate::Copies;
@@ -58,14 +56,9 @@ pub(crate) fn survey(settings: &Arc<Settings>) -> Result<(Pools, Repairs), Error
 
 /// A handle that runs no command.
 fn handle(settings: &Settings) -> Result<Lvm, Error> {
-    let host = match &settings.lvm_host {
-        Some(host) => host.clone(),
-        None => HostSettings::read(Path::new(HOST_DIR))?,
-    };
     let paths = candidates(settings)?.into_iter();
     let devices = paths.map(DevicePath::new).collect::<Result<Vec<_>, _>>()?;
-    let builder = Lvm::builder().devices(devices).host(host);
-    Ok(builder.owner(tags::tag(&format!("{}{}", tags::OWNER, settings.owner))?).build_to_read())
+    Ok(lvm_builder(settings, devices)?.build_to_read())
 }
 
 struct Surveyor<'a> {
@@ -121,9 +114,7 @@ impl Surveyor<'_> {
         if group.look()?.tag_value(tags::OWNER) == Some(self.settings.owner.as_str()) {
             return Ok(Some(group));
         }
-        Err(Error::new(Kind::Refused, format!("use volume group {name}"))
-            .with_answer("it exists, and lacks the tag of this owner")
-            .with_advice("agree to its adoption, or name another group"))
+        Err(not_adopted(&name))
     }
 
     /// The disks of a class of partitions that have a table of ours.
