@@ -5,7 +5,7 @@ use std::future::Future;
 use volumes::class::DeviceClass;
 use volumes::{
     Abilities, Capacity, ClassName, CreateSnapshot, CreateVolume, Error, Kind, Node, SizeRange, Snapshot,
-    SnapshotId, Volume, VolumeId,
+    SnapshotId, Volume, VolumeHealth, VolumeId,
 };
 
 /// Volumes and snapshots, made and looked at. Each call is idempotent, as the library's are.
@@ -32,6 +32,12 @@ pub trait Control: Send + Sync + 'static {
 
     /// All volumes, by id.
     fn volumes(&self) -> impl Future<Output = Result<Vec<Volume>, Error>> + Send;
+
+    /// What is wrong with a volume.
+    fn health(&self, id: VolumeId) -> impl Future<Output = Result<VolumeHealth, Error>> + Send;
+
+    /// The volumes with which something is wrong, by id.
+    fn ill_volumes(&self) -> impl Future<Output = Result<Vec<VolumeHealth>, Error>> + Send;
 
     /// Cuts a snapshot, or finds it cut.
     fn create_snapshot(&self, new: CreateSnapshot) -> impl Future<Output = Result<Snapshot, Error>> + Send;
@@ -107,6 +113,14 @@ impl Control for Local {
 
     async fn volumes(&self) -> Result<Vec<Volume>, Error> {
         self.run(Node::volumes).await
+    }
+
+    async fn health(&self, id: VolumeId) -> Result<VolumeHealth, Error> {
+        self.run(move |node| node.health(&id)).await
+    }
+
+    async fn ill_volumes(&self) -> Result<Vec<VolumeHealth>, Error> {
+        self.run(Node::ill_volumes).await
     }
 
     async fn create_snapshot(&self, new: CreateSnapshot) -> Result<Snapshot, Error> {

@@ -39,7 +39,8 @@ pub enum Alpha {
     /// They are not.
     #[default]
     Withheld,
-    /// `GET_VOLUME`, `GET_SNAPSHOT`, `SNAPSHOT_ACCESSIBILITY_CONSTRAINTS` and the least size of a volume are.
+    /// `GET_VOLUME`, `GET_SNAPSHOT`, the health of volumes and storage, `SNAPSHOT_ACCESSIBILITY_CONSTRAINTS` and the least size
+    /// of a volume are.
     Offered,
 }
 
@@ -154,7 +155,11 @@ impl Driver {
             .add_service(calls.count(IdentityServer::new(IdentityService { alpha: self.alpha })))
             .add_service(calls.count(ControllerServer::new(controller)))
             .add_service(calls.count(GroupControllerServer::new(GroupService)))
-            .add_service(calls.count(NodeServer::new(NodeService { local, place: self.place })))
+            .add_service(calls.count(NodeServer::new(NodeService {
+                local,
+                place: self.place,
+                alpha: self.alpha,
+            })))
     }
 }
 

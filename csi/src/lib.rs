@@ -28,6 +28,7 @@ mod deadline;
 mod driver;
 mod ending;
 mod group;
+mod health;
 mod identity;
 pub mod names;
 mod node;

@@ -52,6 +52,11 @@ pub(crate) fn invalid(field: &str, why: impl std::fmt::Display) -> Status {
 
 /// A status whose text is one line of bounded length, whatever a caller put into it.
 pub(crate) fn status(code: Code, text: &str) -> Status {
+    Status::new(code, one_line(text))
+}
+
+/// A text as one line of bounded length.
+pub(crate) fn one_line(text: &str) -> String {
     let mut line = String::with_capacity(text.len().min(LONGEST));
     for character in text.chars() {
         if line.len() >= LONGEST {
@@ -60,7 +65,7 @@ pub(crate) fn status(code: Code, text: &str) -> Status {
         }
         line.push(if character.is_control() { ' ' } else { character });
     }
-    Status::new(code, line)
+    line
 }
 
 /// What a caller wrote, quoted and cut, so that it can stand in a text.

@@ -50,7 +50,7 @@ impl Services {
         let controller =
             ControllerService { control: Arc::new(local.clone()), place: place.clone(), alpha, ending };
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        Self { controller, node: NodeService { local, place }, runtime, _directory: directory }
+        Self { controller, node: NodeService { local, place, alpha }, runtime, _directory: directory }
     }
 
     /// The code of a call, and that its text is one line without any secret.
@@ -348,7 +348,7 @@ fn what_no_class_can_do_is_not_offered() {
     let offered = answer.unwrap().into_inner().capabilities;
     let told = format!("{offered:?}");
     assert!(told.contains("CreateDeleteVolume") && told.contains("ExpandVolume"), "{told}");
-    for absent in ["Snapshot", "Clone", "PublishUnpublish", "Modify", "Health"] {
+    for absent in ["Snapshot", "Clone", "PublishUnpublish", "Modify"] {
         assert!(!told.contains(absent), "{absent} in {told}");
     }
 }

@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "a suite is tests only: a panic is its way to fail")]
 
 use std::fs::{self, File};
+use std::io::Write;
 use std::path::Path;
 use std::thread;
 use std::time::Duration;
@@ -11,7 +12,7 @@ use std::time::Duration;
 use csi::proto::volume_capability::AccessMode;
 use csi::proto::*;
 use rig::csi_client::Csi;
-use rig::served::{SECRET, SIZE, Served, at, code, mount, volume};
+use rig::served::{SECRET, SIZE, Served, at, block, code, mount, volume};
 use rig::tool;
 use tonic::Code;
 
@@ -73,6 +74,79 @@ fn a_volume_is_told_as_deleted_only_when_it_is_off_the_disk() {
         assert_eq!((served.volumes().len(), on_disk("lv_name").as_str()), (0, ""));
     }
     println!("{cut_off} of 2 calls were cut off");
+}
+
+/// A device that hangs its readers until this is dropped.
+struct Suspended(String);
+
+impl Suspended {
+    fn new(device: String) -> Self {
+        tool::run("dmsetup", ["suspend", &device]).unwrap();
+        Self(device)
+    }
+}
+
+impl Drop for Suspended {
+    fn drop(&mut self) {
+        tool::run("dmsetup", ["resume", &self.0]).unwrap();
+    }
+}
+
+/// What is wrong with a volume, which the controller and the node say alike.
+fn health(served: &Served, id: &str) -> Vec<(VolumeHealthErrorType, String)> {
+    let request = NodeGetVolumeHealthRequest { volume_id: id.into(), ..Default::default() };
+    let told = served.csi.wait(served.csi.node().node_get_volume_health(request)).unwrap();
+    let request = ControllerGetVolumeHealthRequest { volume_id: id.into(), ..Default::default() };
+    let same = served.csi.wait(served.csi.controller().controller_get_volume_health(request)).unwrap();
+    assert_eq!(told.volume_health, same.volume_health);
+    let told = told.volume_health.unwrap();
+    assert_eq!(told.volume_id, id);
+    told.health_statuses.into_iter().map(|issue| (issue.status(), issue.reason)).collect()
+}
+
+/// A thin pool of 100 MiB.
+const POOL: &str = "pool: {thin: {sizePercent: 5, autoExtend: {threshold: 100}, refuseAt: {data: 50}}}";
+
+#[test]
+fn what_is_wrong_with_volumes_and_classes_is_told_for_as_long_as_it_is() {
+    let Some(served) = Served::with(POOL, &["--csi-alpha"]) else { return };
+    let listed = || {
+        let request = ControllerListVolumeHealthRequest::default();
+        served.csi.wait(served.csi.controller().controller_list_volume_health(request)).unwrap().entries
+    };
+    let storage = || {
+        let request = NodeGetStorageHealthRequest::default();
+        let told = served.csi.wait(served.csi.node().node_get_storage_health(request)).unwrap();
+        told.backend_health.into_iter().map(|one| (one.status(), one.reason)).collect::<Vec<_>>()
+    };
+    for id in ["db", "other"] {
+        served.create(volume(id)).unwrap();
+        assert!(health(&served, id).is_empty());
+    }
+    assert_eq!((listed(), storage()), (vec![], vec![]));
+    let device = tool::run("lvs", ["--noheadings", "-o", "lv_dm_path", "-S", "lv_name=v.db"]).unwrap();
+    let suspended = Suspended::new(device.trim().to_owned());
+    assert_eq!(health(&served, "db"), [(VolumeHealthErrorType::Inaccessible, "DeviceSuspended".to_owned())]);
+    assert!(health(&served, "other").is_empty());
+    assert_eq!(listed().into_iter().map(|ill| ill.volume_id).collect::<Vec<_>>(), ["db"]);
+    drop(suspended);
+    assert_eq!((health(&served, "db"), listed()), (vec![], vec![]));
+    let (staging, target) = (served.path("staging"), served.path("target"));
+    served.stage("db", &staging, block()).unwrap();
+    served.publish(at("db", &staging, &target, block())).unwrap();
+    let written = File::options().write(true).open(&target).unwrap();
+    (&written).write_all(&vec![7; 60 << 20]).unwrap();
+    written.sync_all().unwrap();
+    drop(written);
+    let full = (StorageHealthErrorType::StorageDegraded, "ThinPoolNearlyFull".to_owned());
+    assert_eq!((storage(), health(&served, "db")), (vec![full], vec![]));
+    assert_eq!(code(served.create(volume("more"))), Code::ResourceExhausted);
+    served.unpublish("db", &target).unwrap();
+    served.unstage("db", &staging).unwrap();
+    for id in ["db", "other"] {
+        served.delete(id).unwrap();
+    }
+    assert!(storage().is_empty());
 }
 
 #[test]

@@ -314,6 +314,19 @@ fn asking_for_one_and_for_room(target: &mut Target) {
     let ids =
         texts("volume_id", |r: &mut ControllerGetVolumeRequest, id| r.volume_id = id, INVALID, NOT_FOUND);
     target.refuses(&call!(controller.controller_get_volume), "ControllerGetVolume", &good, vec![ids]);
+    let good = ControllerGetVolumeHealthRequest { volume_id: "db".into(), secrets: secrets() };
+    let ids = texts(
+        "volume_id",
+        |r: &mut ControllerGetVolumeHealthRequest, id| r.volume_id = id,
+        INVALID,
+        NOT_FOUND,
+    );
+    target.refuses(
+        &call!(controller.controller_get_volume_health),
+        "ControllerGetVolumeHealth",
+        &good,
+        vec![ids],
+    );
     let room = async |served: &Served, request| {
         let answer = served.csi.controller().get_capacity(request).await?.into_inner();
         assert_eq!(answer.available_capacity, 0, "there is no room for what cannot be made");
@@ -455,6 +468,17 @@ fn looking_at_and_growing_what_is_published(target: &mut Target) {
             paths("staging_target_path", |r, path| r.staging_target_path = path, Code::Ok, INVALID),
         ],
     );
+    let good = NodeGetVolumeHealthRequest { volume_id: "db".into(), ..Default::default() };
+    target.refuses(
+        &call!(node.node_get_volume_health),
+        "NodeGetVolumeHealth",
+        &good,
+        vec![
+            texts("volume_id", |r: &mut NodeGetVolumeHealthRequest, id| r.volume_id = id, INVALID, NOT_FOUND),
+            paths("volume_publish_path", |r, path| r.volume_publish_path = path, Code::Ok, INVALID),
+            paths("staging_target_path", |r, path| r.staging_target_path = path, Code::Ok, INVALID),
+        ],
+    );
     let good = NodeExpandVolumeRequest {
         volume_id: "db".into(),
         volume_path,
@@ -488,22 +512,6 @@ fn looking_at_and_growing_what_is_published(target: &mut Target) {
             &target.served,
             &call!(controller.controller_modify_volume),
             ControllerModifyVolumeRequest::default(),
-        ),
-        unserved(
-            &target.served,
-            &call!(controller.controller_get_volume_health),
-            ControllerGetVolumeHealthRequest::default(),
-        ),
-        unserved(
-            &target.served,
-            &call!(controller.controller_list_volume_health),
-            ControllerListVolumeHealthRequest::default(),
-        ),
-        unserved(&target.served, &call!(node.node_get_volume_health), NodeGetVolumeHealthRequest::default()),
-        unserved(
-            &target.served,
-            &call!(node.node_get_storage_health),
-            NodeGetStorageHealthRequest::default(),
         ),
     ] {
         assert_eq!(code, Code::Unimplemented);

@@ -3,18 +3,19 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
-use std::fs;
+use std::fs::{self, File};
+use std::os::unix::fs::FileExt;
 use std::time::Duration;
 
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, ensure};
 use devices::Bytes;
 use lvm::ops::{NewPv, NewSnapshot};
 use lvm::worker::conf::Activation;
 use rig::life::{FILE, block_life, class, id, kind, mib, new, snapshot_id, wait_until_ready};
 use rig::node::{NodeLab, check, write};
-use rig::{Handle, eventually, skip_unless_dm};
+use rig::{Handle, eventually, skip_unless_dm, tool};
 use volumes::class::DeviceClass;
-use volumes::{CreateSnapshot, FsType, Kind, Mode, Node, SnapshotState, Source};
+use volumes::{CreateSnapshot, FsType, HealthIssue, Kind, Mode, Node, Severity, SnapshotState, Source};
 
 /// Each is many commands of LVM, and mkfs besides, on an emulated machine that may have others beside it.
 mod seconds_300 {
@@ -78,7 +79,7 @@ mod seconds_300 {
         let _ = handle.lvm.create_pv(&NewPv::new(lvm::DevicePath::new(&disk)?))?;
         let label = || -> Result<Vec<u8>> {
             let mut label = vec![0; 1 << 20];
-            std::os::unix::fs::FileExt::read_exact_at(&fs::File::open(&disk)?, &mut label, 0)?;
+            File::open(&disk)?.read_exact_at(&mut label, 0)?;
             Ok(label)
         };
         let (pv, before) = (handle.lvm.view()?.orphans[0].uuid, label()?);
@@ -104,6 +105,41 @@ mod seconds_300 {
         for orphan in &handle.lvm.view()?.orphans {
             ensure!(orphan.uuid == pv, "the PV was made anew");
         }
+        Ok(())
+    }
+
+    #[test]
+    fn a_missing_pv_is_told_of_the_class_and_of_the_volumes_that_lie_on_it() -> Result<()> {
+        if skip_unless_dm() {
+            return Ok(());
+        }
+        let lab = NodeLab::new(2, Bytes::mib(256), &class("{lvm: {}}", 2, ""))?;
+        let node = lab.node();
+        node.create(&new("one", 100))?;
+        node.create(&new("both", 300))?;
+        let lies_on = tool::run("lvs", ["--noheadings", "-o", "devices", "-S", "lv_name=v.one"])?;
+        let without = lab.disks.iter().find(|disk| !lies_on.contains(&disk.path().display().to_string()));
+        let disk =
+            File::options().read(true).write(true).open(without.context("one lies on both")?.path())?;
+        let reasons = |issues: &[HealthIssue]| -> Vec<(Severity, &str)> {
+            issues.iter().map(|issue| (issue.severity, issue.reason)).collect()
+        };
+        ensure!(node.ill_volumes()?.is_empty() && node.ill_classes().is_empty());
+        let mut label = vec![0; 4096];
+        disk.read_exact_at(&mut label, 0)?;
+        disk.write_all_at(&[0; 4096], 0)?;
+        disk.sync_all()?;
+        let (one, ill, classes) = (node.health(&id("one")), node.ill_volumes(), node.ill_classes());
+        disk.write_all_at(&label, 0)?;
+        disk.sync_all()?;
+        println!("{ill:?}, {classes:?}");
+        let (ill, missing) = (ill?, "PhysicalVolumeMissing");
+        ensure!(one?.issues.is_empty() && ill.len() == 1 && ill[0].id == id("both"));
+        ensure!(reasons(&ill[0].issues) == [(Severity::Inaccessible, missing)]);
+        ensure!(classes.len() == 1 && reasons(&classes[0].issues) == [(Severity::Degraded, missing)]);
+        ensure!(node.ill_volumes()?.is_empty() && node.ill_classes().is_empty(), "it came back");
+        node.delete(&id("one"))?;
+        node.delete(&id("both"))?;
         Ok(())
     }
 

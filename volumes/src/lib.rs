@@ -29,6 +29,7 @@ mod begun;
 mod changes;
 pub mod class;
 mod error;
+mod health;
 pub mod keeper;
 mod kept_open;
 mod lock;
@@ -48,6 +49,7 @@ use bcache as _;
 
 pub use devices::filesystem::FsType;
 pub use error::{Error, Kind};
+pub use health::{ClassHealth, HealthIssue, Severity, VolumeHealth};
 pub use lvm::ops::SizeRange;
 pub use mounts::{Stats, VolumeUsage};
 pub use name::{ClassName, Owner, SnapshotId, VolumeId};

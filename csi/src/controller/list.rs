@@ -6,10 +6,12 @@ use volumes::{SnapshotId, VolumeId};
 use super::ControllerService;
 use crate::Control;
 use crate::check::{id, max_entries};
+use crate::health;
 use crate::page::page;
 use crate::proto::{
-    ListSnapshotsRequest, ListSnapshotsResponse, ListVolumesRequest, ListVolumesResponse,
-    list_snapshots_response, list_volumes_response,
+    ControllerListVolumeHealthRequest, ControllerListVolumeHealthResponse, ListSnapshotsRequest,
+    ListSnapshotsResponse, ListVolumesRequest, ListVolumesResponse, list_snapshots_response,
+    list_volumes_response,
 };
 use crate::status::of;
 
@@ -23,6 +25,20 @@ impl<C: Control> ControllerService<C> {
             status: None,
         };
         Ok(ListVolumesResponse { entries: part.iter().map(entry).collect(), next_token })
+    }
+
+    /// Only those with which something is wrong.
+    pub(super) async fn ill_volumes(
+        &self,
+        asked: ControllerListVolumeHealthRequest,
+    ) -> Result<ControllerListVolumeHealthResponse, Status> {
+        let most = max_entries(asked.max_entries)?;
+        let ill = self.control.ill_volumes().await.map_err(|error| of(&error))?;
+        let (part, next_token) = page(ill, |volume| volume.id.as_str(), &asked.starting_token, most)?;
+        Ok(ControllerListVolumeHealthResponse {
+            entries: part.iter().map(health::of_volume).collect(),
+            next_token,
+        })
     }
 
     pub(super) async fn snapshots(

@@ -16,7 +16,7 @@ use crate::proto::controller_server::Controller;
 use crate::proto::controller_service_capability::{self as capability, rpc};
 use crate::proto::*;
 use crate::status::{answer, invalid, of, of_growing};
-use crate::{Alpha, Control, Place};
+use crate::{Alpha, Control, Place, health};
 
 /// The service.
 #[derive(Debug)]
@@ -144,6 +144,15 @@ impl<C: Control> ControllerService<C> {
         })
     }
 
+    async fn health(
+        &self,
+        asked: ControllerGetVolumeHealthRequest,
+    ) -> Result<ControllerGetVolumeHealthResponse, Status> {
+        let id = id::<VolumeId>("volume_id", &asked.volume_id)?.ok_or_else(|| missing_volume("volume_id"))?;
+        let health = self.control.health(id).await.map_err(|error| of(&error))?;
+        Ok(ControllerGetVolumeHealthResponse { volume_health: Some(health::of_volume(&health)) })
+    }
+
     fn capabilities(&self) -> Vec<ControllerServiceCapability> {
         use rpc::Type;
         let abilities = self.control.abilities();
@@ -161,7 +170,7 @@ impl<C: Control> ControllerService<C> {
             offered.push(Type::CloneVolume);
         }
         if self.alpha == Alpha::Offered {
-            offered.push(Type::GetVolume);
+            offered.extend([Type::GetVolume, Type::GetVolumeHealth, Type::ListVolumeHealth]);
             offered.extend(abilities.snapshots.then_some(Type::GetSnapshot));
         }
         let capability = |of: Type| ControllerServiceCapability {
@@ -199,10 +208,6 @@ fn unpublished<T>() -> Result<Response<T>, Status> {
     Err(Status::unimplemented(
         "local volumes are attached where they are: nothing is published by the controller",
     ))
-}
-
-fn unhealthy<T>() -> Result<Response<T>, Status> {
-    Err(Status::unimplemented("the health of volumes is not told yet"))
 }
 
 #[tonic::async_trait]
@@ -252,16 +257,16 @@ impl<C: Control> Controller for ControllerService<C> {
 
     async fn controller_list_volume_health(
         &self,
-        _: Request<ControllerListVolumeHealthRequest>,
+        request: Request<ControllerListVolumeHealthRequest>,
     ) -> Result<Response<ControllerListVolumeHealthResponse>, Status> {
-        unhealthy()
+        answer("ControllerListVolumeHealth", self.ill_volumes(request.into_inner()).await)
     }
 
     async fn controller_get_volume_health(
         &self,
-        _: Request<ControllerGetVolumeHealthRequest>,
+        request: Request<ControllerGetVolumeHealthRequest>,
     ) -> Result<Response<ControllerGetVolumeHealthResponse>, Status> {
-        unhealthy()
+        answer("ControllerGetVolumeHealth", self.health(request.into_inner()).await)
     }
 
     async fn get_capacity(

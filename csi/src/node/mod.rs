@@ -10,13 +10,14 @@ use crate::proto::node_server::Node;
 use crate::proto::node_service_capability::{self as capability, rpc};
 use crate::proto::*;
 use crate::status::{answer, of, of_growing};
-use crate::{Local, Place};
+use crate::{Alpha, Local, Place, health};
 
 /// The service.
 #[derive(Debug)]
 pub(crate) struct NodeService {
     pub(crate) local: Local,
     pub(crate) place: Place,
+    pub(crate) alpha: Alpha,
 }
 
 impl NodeService {
@@ -82,6 +83,20 @@ impl NodeService {
         let at = at.ok_or_else(|| nothing_there("volume_path"))?;
         let stats = self.local.run(move |node| node.stats(&id, &at)).await.map_err(|error| of(&error))?;
         Ok(NodeGetVolumeStatsResponse { usage: usage(&stats) })
+    }
+
+    /// Where the volume is used, or whether at all, says nothing about its health: the paths are not needed.
+    async fn health(&self, asked: NodeGetVolumeHealthRequest) -> Result<NodeGetVolumeHealthResponse, Status> {
+        let id = node_id("volume_id", &asked.volume_id)?;
+        if_given("volume_publish_path", &asked.volume_publish_path)?;
+        if_given("staging_target_path", &asked.staging_target_path)?;
+        let health = self.local.run(move |node| node.health(&id)).await.map_err(|error| of(&error))?;
+        Ok(NodeGetVolumeHealthResponse { volume_health: Some(health::of_volume(&health)) })
+    }
+
+    async fn storage_health(&self) -> Result<NodeGetStorageHealthResponse, Status> {
+        let ill = self.local.run(|node| Ok(node.ill_classes())).await.map_err(|error| of(&error))?;
+        Ok(NodeGetStorageHealthResponse { backend_health: health::of_classes(&ill) })
     }
 
     async fn expand(&self, asked: NodeExpandVolumeRequest) -> Result<NodeExpandVolumeResponse, Status> {
@@ -152,10 +167,6 @@ fn usage(stats: &volumes::Stats) -> Vec<VolumeUsage> {
     told
 }
 
-fn unhealthy<T>() -> Result<Response<T>, Status> {
-    Err(Status::unimplemented("the health of volumes is not told yet"))
-}
-
 #[tonic::async_trait]
 impl Node for NodeService {
     async fn node_stage_volume(
@@ -195,16 +206,16 @@ impl Node for NodeService {
 
     async fn node_get_volume_health(
         &self,
-        _: Request<NodeGetVolumeHealthRequest>,
+        request: Request<NodeGetVolumeHealthRequest>,
     ) -> Result<Response<NodeGetVolumeHealthResponse>, Status> {
-        unhealthy()
+        answer("NodeGetVolumeHealth", self.health(request.into_inner()).await)
     }
 
     async fn node_get_storage_health(
         &self,
         _: Request<NodeGetStorageHealthRequest>,
     ) -> Result<Response<NodeGetStorageHealthResponse>, Status> {
-        unhealthy()
+        answer("NodeGetStorageHealth", self.storage_health().await)
     }
 
     async fn node_expand_volume(
@@ -219,12 +230,21 @@ impl Node for NodeService {
         _: Request<NodeGetCapabilitiesRequest>,
     ) -> Result<Response<NodeGetCapabilitiesResponse>, Status> {
         use rpc::Type;
-        let offered =
-            [Type::StageUnstageVolume, Type::GetVolumeStats, Type::ExpandVolume, Type::SingleNodeMultiWriter];
+        let mut offered = vec![
+            Type::StageUnstageVolume,
+            Type::GetVolumeStats,
+            Type::ExpandVolume,
+            Type::SingleNodeMultiWriter,
+        ];
+        if self.alpha == Alpha::Offered {
+            offered.extend([Type::GetVolumeHealth, Type::GetStorageHealth]);
+        }
         let capability = |of: Type| NodeServiceCapability {
             r#type: Some(capability::Type::Rpc(capability::Rpc { r#type: of.into() })),
         };
-        Ok(Response::new(NodeGetCapabilitiesResponse { capabilities: offered.map(capability).into() }))
+        Ok(Response::new(NodeGetCapabilitiesResponse {
+            capabilities: offered.into_iter().map(capability).collect(),
+        }))
     }
 
     async fn node_get_info(

@@ -8,8 +8,10 @@ use lvm::ops::SizeRange;
 use lvm::{LvName, Tag};
 
 use super::lv::{LvPool, lv_name};
+use super::lv_health::{self, NEARLY_FULL};
 use super::{Backend, Medium, NewVolume, Origin, Ready, rounded, tags};
 use crate::class::DeviceClass;
+use crate::health::HealthIssue;
 use crate::keeper::Growing;
 use crate::lock::Lock;
 use crate::{Capacity, Content, Error, Kind, Snapshot, SnapshotId, Volume, VolumeId};
@@ -48,6 +50,11 @@ pub(crate) trait LvBackend: fmt::Debug + Send + Sync {
     /// The thin pool that is to grow before it is full, where there is one.
     fn growing(&self) -> Option<Growing> {
         None
+    }
+
+    /// What is wrong with what all volumes share beyond the group.
+    fn shared_issues(&self) -> Result<Vec<HealthIssue>, Error> {
+        Ok(Vec::new())
     }
 
     fn capacity(&self) -> Result<Capacity, Error>;
@@ -133,6 +140,19 @@ impl<T: LvBackend> Backend for T {
 
     fn set_content(&self, volume: &Volume, content: Content, tried: &str) -> Result<(), Error> {
         self.pool().mark_content(&self.pool().name_of(&volume.id, tried)?, content, &[])
+    }
+
+    fn health(&self, volume: &Volume) -> Result<Vec<HealthIssue>, Error> {
+        let mut issues = lv_health::of_volume(self.pool(), volume)?;
+        // That it may fill up soon harms none of them now.
+        issues.extend(self.shared_issues()?.into_iter().filter(|issue| issue.reason != NEARLY_FULL));
+        Ok(issues)
+    }
+
+    fn pool_health(&self) -> Result<Vec<HealthIssue>, Error> {
+        let mut issues = lv_health::of_group(self.pool())?;
+        issues.extend(self.shared_issues()?);
+        Ok(issues)
     }
 
     fn more_volumes(&self) -> Result<Option<u64>, Error> {

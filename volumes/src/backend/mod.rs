@@ -4,6 +4,7 @@ pub(crate) mod directory;
 pub(crate) mod duplicate;
 pub(crate) mod lv;
 mod lv_backend;
+mod lv_health;
 pub(crate) mod partition;
 pub(crate) mod tags;
 mod thick;
@@ -23,6 +24,7 @@ pub(crate) use thick::Thick;
 pub(crate) use thin::Thin;
 
 use crate::class::DeviceClass;
+use crate::health::HealthIssue;
 use crate::keeper::Growing;
 use crate::lock::Lock;
 use crate::mounts::VolumeUsage;
@@ -153,6 +155,12 @@ pub(crate) trait Backend: fmt::Debug + Send + Sync {
         let _ = volume;
         Ok(None)
     }
+
+    /// What is wrong with a volume; nothing of it is read, since that may hang.
+    fn health(&self, volume: &Volume) -> Result<Vec<HealthIssue>, Error>;
+
+    /// What is wrong with the pool.
+    fn pool_health(&self) -> Result<Vec<HealthIssue>, Error>;
 
     /// How many more volumes there can be whatever their size; `None` where nothing limits them.
     fn more_volumes(&self) -> Result<Option<u64>, Error> {

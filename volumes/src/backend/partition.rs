@@ -13,6 +13,7 @@ use lvm::ops::SizeRange;
 
 use super::{Backend, Medium, NewVolume, Ready, rounded};
 use crate::class::{DeviceClass, OnDelete, Reserve};
+use crate::health::{HealthIssue, Severity};
 use crate::lock::{Held, Lock};
 use crate::{Capacity, Content, Error, FsType, Kind, Lifecycle, Owner, Volume, VolumeId};
 
@@ -343,6 +344,28 @@ impl Backend for Partitions {
         };
         self.open(path)?.set_state(partition.number, state)?;
         Ok(())
+    }
+
+    /// Each table was read just now: a disk that is gone, or does not answer, is an error of its own.
+    fn health(&self, volume: &Volume) -> Result<Vec<HealthIssue>, Error> {
+        let Medium::Device(node) = self.medium(volume)? else { return Ok(Vec::new()) };
+        if node.exists() {
+            return Ok(Vec::new());
+        }
+        let message = format!("the partition is in its disk's table, and {} is not there", node.display());
+        Ok(vec![HealthIssue::new(Severity::Inaccessible, "DeviceMissing", message)])
+    }
+
+    fn pool_health(&self) -> Result<Vec<HealthIssue>, Error> {
+        let unread = |disk: &PathBuf| {
+            let error = self.table(disk).err()?;
+            Some(format!("{}: {error}", disk.display()))
+        };
+        let unread: Vec<String> = self.disks.iter().filter_map(unread).collect();
+        if unread.is_empty() {
+            return Ok(Vec::new());
+        }
+        Ok(vec![HealthIssue::new(Severity::Degraded, "PartitionTableUnreadable", unread.join("; "))])
     }
 
     fn more_volumes(&self) -> Result<Option<u64>, Error> {

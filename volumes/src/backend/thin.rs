@@ -12,8 +12,10 @@ use lvm::{LvName, Tag};
 
 use super::lv::{LvPool, lv_name, size_of};
 use super::lv_backend::{LvBackend, takes_text};
+use super::lv_health::NEARLY_FULL;
 use super::{NewVolume, Origin, tags};
 use crate::class::{AutoExtend, Ratio, RefuseAt};
+use crate::health::{HealthIssue, Severity};
 use crate::keeper::Growing;
 use crate::lock::Lock;
 use crate::{Capacity, Error, Kind, Snapshot, SnapshotId, Volume};
@@ -82,6 +84,42 @@ impl Thin {
         })
     }
 
+    /// What is wrong with it, by the kernel's words.
+    fn issues_of(&self, status: &ThinPoolStatus) -> Vec<HealthIssue> {
+        let issue = |severity, reason, what: &str| {
+            HealthIssue::new(severity, reason, format!("thin pool {}: {what}", self.name))
+        };
+        let ThinPoolStatus::Working(used) = status else {
+            let what = "it has failed; nothing can be read or written until it is repaired";
+            return vec![issue(Severity::Inaccessible, "ThinPoolFailed", what)];
+        };
+        let mut issues = Vec::new();
+        match used.mode {
+            PoolMode::ReadWrite => {}
+            PoolMode::ReadOnly => {
+                issues.push(issue(Severity::Degraded, "ThinPoolReadOnly", "nothing can be written"));
+            }
+            PoolMode::OutOfDataSpace => {
+                let what = "it is full: only what was written before can be written again";
+                issues.push(issue(Severity::Degraded, "ThinPoolOutOfDataSpace", what));
+            }
+        }
+        if used.needs_check {
+            let what = "it found its metadata damaged, and is to be checked";
+            issues.push(issue(Severity::Degraded, "ThinPoolNeedsCheck", what));
+        }
+        let is_full =
+            used.data.reaches(self.refuse_at.data) || used.metadata.reaches(self.refuse_at.metadata);
+        if is_full && used.mode == PoolMode::ReadWrite {
+            let (data, metadata) = (used.data.percent(), used.metadata.percent());
+            let what = format!(
+                "its data are {data:.1} and its metadata {metadata:.1} percent full, and it takes no new volumes"
+            );
+            issues.push(issue(Severity::Degraded, NEARLY_FULL, &what));
+        }
+        issues
+    }
+
     /// The name of what is copied.
     fn origin_name(&self, origin: Origin<'_>, tried: &str) -> Result<LvName, Error> {
         match origin {
@@ -144,6 +182,19 @@ impl LvBackend for Thin {
             let _ = self.pool.group.remove_volume(&name, OnRemove::Keep);
         }
         finished
+    }
+
+    fn shared_issues(&self) -> Result<Vec<HealthIssue>, Error> {
+        let tried = format!("tell the health of thin pool {}", self.name);
+        let look = self.pool.look()?;
+        match self.status(look.vg(), self.pool_of(look.vg(), &tried)?, &tried) {
+            Ok(status) => Ok(self.issues_of(&status)),
+            Err(error) if error.kind() == Kind::Unavailable => {
+                let message = error.to_string();
+                Ok(vec![HealthIssue::new(Severity::Inaccessible, "ThinPoolInactive", message)])
+            }
+            Err(error) => Err(error),
+        }
     }
 
     fn capacity(&self) -> Result<Capacity, Error> {

@@ -36,6 +36,7 @@ use rustix::io::Errno;
 use self::record::{Phase, Record, Records};
 use super::{Backend, DirectoryPlace, Medium, NewVolume, Ready, rounded};
 use crate::class::{DeviceClass, DirectoryPool, Quota};
+use crate::health::{HealthIssue, Severity};
 use crate::lock::{Held, Lock};
 use crate::mounts::VolumeUsage;
 use crate::repair::Orphan;
@@ -512,6 +513,29 @@ impl Backend for Directories {
             // Without a limit it has what the filesystem has.
             _ => filesystem,
         }))
+    }
+
+    fn health(&self, volume: &Volume) -> Result<Vec<HealthIssue>, Error> {
+        let mut issues = self.pool_health()?;
+        match self.directory(&volume.id, &format!("tell the health of volume {}", volume.id)) {
+            Ok(Some(_)) => {}
+            Ok(None) => {
+                let message =
+                    format!("its directory {} is gone", self.path.join(volume.id.as_str()).display());
+                issues.push(HealthIssue::new(Severity::DataLoss, "DirectoryMissing", message));
+            }
+            Err(error) => {
+                issues.push(HealthIssue::new(Severity::Inaccessible, "DirectoryUnusable", error.to_string()));
+            }
+        }
+        Ok(issues)
+    }
+
+    fn pool_health(&self) -> Result<Vec<HealthIssue>, Error> {
+        Ok(match self.still_enforced() {
+            Ok(()) => Vec::new(),
+            Err(error) => vec![HealthIssue::new(Severity::Degraded, "QuotaNotEnforced", error.to_string())],
+        })
     }
 
     fn capacity(&self) -> Result<Capacity, Error> {
