@@ -4,8 +4,8 @@ use std::future::Future;
 
 use volumes::class::DeviceClass;
 use volumes::{
-    Abilities, Capacity, ClassName, CreateSnapshot, CreateVolume, Error, Kind, Node, SizeRange, Snapshot,
-    SnapshotId, Volume, VolumeHealth, VolumeId,
+    Abilities, Capacity, ClassName, CreateSnapshot, CreateVolume, Error, Kind, Limits, Node, SizeRange,
+    Snapshot, SnapshotId, Volume, VolumeHealth, VolumeId,
 };
 
 /// Volumes and snapshots, made and looked at. Each call is idempotent, as the library's are.
@@ -26,6 +26,9 @@ pub trait Control: Send + Sync + 'static {
 
     /// Makes a volume larger.
     fn grow(&self, id: VolumeId, size: SizeRange) -> impl Future<Output = Result<Volume, Error>> + Send;
+
+    /// Changes what a volume may read and write in a second.
+    fn set_limits(&self, id: VolumeId, limits: Limits) -> impl Future<Output = Result<Volume, Error>> + Send;
 
     /// One volume.
     fn volume(&self, id: VolumeId) -> impl Future<Output = Result<Volume, Error>> + Send;
@@ -105,6 +108,10 @@ impl Control for Local {
 
     async fn grow(&self, id: VolumeId, size: SizeRange) -> Result<Volume, Error> {
         self.run(move |node| node.grow(&id, size)).await
+    }
+
+    async fn set_limits(&self, id: VolumeId, limits: Limits) -> Result<Volume, Error> {
+        self.run(move |node| node.set_limits(&id, limits)).await
     }
 
     async fn volume(&self, id: VolumeId) -> Result<Volume, Error> {

@@ -52,12 +52,24 @@ const BROKEN: &str = "should succeed when creating a snapshot with accessibility
 
 /// Runs csi-sanity's tests on a socket, all but one that is broken itself, which counts as skipped.
 ///
-/// `size` is that of most volumes, in bytes; some are twice as large.
+/// `size` is that of most volumes, in bytes; some are twice as large. `mutable` is what volumes are changed to, where they can
+/// be.
 ///
 /// # Errors
 ///
 /// If it cannot be started, or leaves no report.
-pub fn run(socket: &Path, directory: &Path, access: AccessType, size: u64) -> Result<Report> {
+pub fn run(
+    socket: &Path,
+    directory: &Path,
+    access: AccessType,
+    size: u64,
+    mutable: Option<(&str, &str)>,
+) -> Result<Report> {
+    let changed = directory.join("mutable.yaml");
+    if let Some((key, value)) = mutable {
+        std::fs::write(&changed, format!("{key}: \"{value}\"\n"))
+            .with_context(|| format!("writing {}", changed.display()))?;
+    }
     let junit = directory.join("junit.xml");
     let output = Command::new("csi-sanity")
         .arg(format!("--csi.endpoint=unix://{}", socket.display()))
@@ -66,6 +78,7 @@ pub fn run(socket: &Path, directory: &Path, access: AccessType, size: u64) -> Re
         .arg(format!("--csi.testvolumeaccesstype={}", access.as_str()))
         .arg(format!("--csi.testvolumesize={size}"))
         .arg(format!("--csi.testvolumeexpandsize={}", 2 * size))
+        .args(mutable.map(|_| format!("--csi.testvolumemutableparameters={}", changed.display())))
         .arg(format!("--ginkgo.junit-report={}", junit.display()))
         .arg(format!("--ginkgo.skip={BROKEN}"))
         .args(["--ginkgo.no-color", "--ginkgo.seed=1"])

@@ -6,6 +6,7 @@
 #[path = "csi_input/changes.rs"]
 mod changes;
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
@@ -327,6 +328,29 @@ fn asking_for_one_and_for_room(target: &mut Target) {
         &good,
         vec![ids],
     );
+    let changed = BTreeMap::from([("readIops".to_owned(), "1000".to_owned())]);
+    let good = ControllerModifyVolumeRequest {
+        volume_id: "db".into(),
+        mutable_parameters: changed,
+        secrets: secrets(),
+    };
+    let ids =
+        texts("volume_id", |r: &mut ControllerModifyVolumeRequest, id| r.volume_id = id, INVALID, NOT_FOUND);
+    let limit = |key: &'static str, value: &'static str| {
+        change(&format!("{key}: {value:?}"), INVALID, move |r: &mut ControllerModifyVolumeRequest| {
+            r.mutable_parameters.insert(key.into(), value.into());
+        })
+    };
+    let mut limits: Changes<_> = ["", "0", "-1", "1 000", "many", "max\n", "4294967295", "99999999999Ei"]
+        .map(|value| limit("writeIops", value))
+        .into();
+    limits.extend(["readiops", "gabion.dev/device-class", "riops"].map(|key| limit(key, "1")));
+    target.refuses(
+        &call!(controller.controller_modify_volume),
+        "ControllerModifyVolume",
+        &good,
+        vec![ids, maps("mutable_parameters", |r, map| r.mutable_parameters = map), limits],
+    );
     let room = async |served: &Served, request| {
         let answer = served.csi.controller().get_capacity(request).await?.into_inner();
         assert_eq!(answer.available_capacity, 0, "there is no room for what cannot be made");
@@ -507,11 +531,6 @@ fn looking_at_and_growing_what_is_published(target: &mut Target) {
             &target.served,
             &call!(controller.controller_unpublish_volume),
             ControllerUnpublishVolumeRequest::default(),
-        ),
-        unserved(
-            &target.served,
-            &call!(controller.controller_modify_volume),
-            ControllerModifyVolumeRequest::default(),
         ),
     ] {
         assert_eq!(code, Code::Unimplemented);

@@ -5,6 +5,7 @@ use devices::filesystem::FsType;
 use lvm::ops::SizeRange;
 
 use crate::backend::Backend;
+use crate::class::DeviceClass;
 use crate::{ClassName, CreateVolume, Error, Kind, Snapshot, SnapshotState, Source, Volume};
 
 /// The range with the least size of its filesystem.
@@ -56,6 +57,19 @@ pub(crate) fn same_pool(wanted: &dyn Backend, source: &dyn Backend, tried: &str)
     Err(Error::new(Kind::FailedPrecondition, tried)
         .with_answer(format!("its source is in class {source}, and it was asked for in class {wanted}"))
         .with_advice("make it in the class of its source"))
+}
+
+/// Whether reading and writing of a class's volumes can be limited.
+pub(crate) fn can_limit(class: &DeviceClass, tried: &str) -> Result<(), Error> {
+    if class.abilities().limits {
+        return Ok(());
+    }
+    Err(Error::new(Kind::InvalidArgument, tried)
+        .with_answer(format!(
+            "reading and writing cannot be limited in class {}: the kernel limits whole devices",
+            class.name
+        ))
+        .with_advice("leave the limits out, or choose a class of logical volumes"))
 }
 
 /// The volume that is there, if it is what is asked for.

@@ -2,7 +2,7 @@
 
 use crate::backend::Backend;
 use crate::pools::Place;
-use crate::{ClassName, Error, Node, VolumeId};
+use crate::{ClassName, Error, Node, Volume, VolumeId};
 
 /// How bad it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -63,7 +63,13 @@ impl Node {
     pub fn health(&self, id: &VolumeId) -> Result<VolumeHealth, Error> {
         let pools = self.pools();
         let (backend, volume) = pools.find(id, &format!("tell the health of volume {id}"))?;
-        Ok(VolumeHealth { issues: backend.health(&volume)?, id: volume.id })
+        Ok(VolumeHealth { issues: self.issues(backend, &volume)?, id: volume.id })
+    }
+
+    fn issues(&self, backend: &dyn Backend, volume: &Volume) -> Result<Vec<HealthIssue>, Error> {
+        let mut issues = backend.health(volume)?;
+        issues.extend(self.limits_health(backend, volume));
+        Ok(issues)
     }
 
     /// The volumes with which something is wrong, by id. Those of a class that cannot be used now are not among them.
@@ -77,7 +83,7 @@ impl Node {
         for place in pools.places.values() {
             let Place::Ready(backend) = place else { continue };
             for volume in backend.volumes()? {
-                let issues = backend.health(&volume)?;
+                let issues = self.issues(&**backend, &volume)?;
                 ill.push(VolumeHealth { id: volume.id, issues });
             }
         }

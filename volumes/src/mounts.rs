@@ -79,6 +79,7 @@ impl Node {
             }
         }
         drop(ready.held);
+        self.hold_limits(backend, &volume)?;
         pools.find(&request.id, &tried).map(|(_, volume)| volume)
     }
 

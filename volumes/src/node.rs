@@ -7,7 +7,7 @@ use devices::filesystem::FsType;
 use devices::mount::MountTable;
 use lvm::ops::SizeRange;
 
-use crate::asked::{large_enough, ready_to_use, same_or_exists, same_pool, with_minimum};
+use crate::asked::{can_limit, large_enough, ready_to_use, same_or_exists, same_pool, with_minimum};
 use crate::backend::duplicate::Copies;
 use crate::backend::{Backend, NewVolume, Origin};
 use crate::changes::Changes;
@@ -66,6 +66,7 @@ impl Node {
             }),
         };
         repairs.repairs.extend(node.keep_published_open());
+        repairs.problems.extend(node.hold_all_limits());
         Ok((node, repairs))
     }
 
@@ -98,8 +99,9 @@ impl Node {
 
     /// With the lock of the pools.
     fn open_again(&self, settings: &Arc<Settings>) -> Result<Repairs, Error> {
-        let (pools, repairs) = pools::open(settings, &self.inner.copies)?;
+        let (pools, mut repairs) = pools::open(settings, &self.inner.copies)?;
         *self.inner.pools.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(pools);
+        repairs.problems.extend(self.hold_all_limits());
         self.inner.changes.announce();
         Ok(repairs)
     }
@@ -217,6 +219,9 @@ impl Node {
         let asked = new.fs_type.or(class.spec.volume.fs_type);
         let own = class.makes_filesystems().then(|| asked.unwrap_or(FsType::Ext4));
         let size = with_minimum(new.size, own, &tried)?;
+        if !new.limits.is_empty() {
+            can_limit(&class, &tried)?;
+        }
         let _lock = self.lock(Held::Volume(&new.id), &tried)?;
         let pools = self.pools();
         if let Some((_, there)) = pools.find_anywhere(&new.id, &tried)? {
@@ -230,6 +235,7 @@ impl Node {
             fs_type: own.or(asked),
             source: new.source.as_ref(),
             lifecycle: new.lifecycle,
+            limits: new.limits,
         };
         match &new.source {
             None => backend.create(&wanted, &tried),

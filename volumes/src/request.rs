@@ -6,7 +6,7 @@ use devices::filesystem::FsType;
 use devices::mount::Access;
 use lvm::ops::SizeRange;
 
-use crate::{ClassName, Lifecycle, SnapshotId, Source, VolumeId};
+use crate::{ClassName, Lifecycle, Limits, SnapshotId, Source, VolumeId};
 
 /// A volume to be made.
 ///
@@ -34,13 +34,23 @@ pub struct CreateVolume {
     pub fs_type: Option<FsType>,
     /// How long it is to live.
     pub lifecycle: Lifecycle,
+    /// What it may read and write in a second; its class says what is not said here.
+    pub limits: Limits,
 }
 
 impl CreateVolume {
     /// A blank volume in the default class.
     #[must_use]
     pub const fn new(id: VolumeId, size: SizeRange) -> Self {
-        Self { id, class: None, size, source: None, fs_type: None, lifecycle: Lifecycle::Persistent }
+        Self {
+            id,
+            class: None,
+            size,
+            source: None,
+            fs_type: None,
+            lifecycle: Lifecycle::Persistent,
+            limits: Limits::NONE,
+        }
     }
 
     /// In this class.
@@ -61,6 +71,13 @@ impl CreateVolume {
     #[must_use]
     pub fn fs_type(mut self, fs_type: FsType) -> Self {
         self.fs_type = Some(fs_type);
+        self
+    }
+
+    /// With these limits.
+    #[must_use]
+    pub fn limits(mut self, limits: Limits) -> Self {
+        self.limits = limits;
         self
     }
 

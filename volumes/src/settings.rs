@@ -55,6 +55,8 @@ pub struct Settings {
     pub worker: Option<PathBuf>,
     /// How LVM makes devices.
     pub activation: Activation,
+    /// The cgroup that all users of volumes are below, in which limits are held; that of all pods, where it is not named.
+    pub pods_cgroup: Option<PathBuf>,
     /// What LVM shares with other programs of the host; read from its own configuration where there is none.
     pub lvm_host: Option<HostSettings>,
 }
@@ -76,6 +78,7 @@ impl Settings {
             minimum_disk: Bytes::gib(1),
             worker: None,
             activation: Activation::Udev,
+            pods_cgroup: None,
             lvm_host: None,
         }
     }

@@ -5,7 +5,7 @@ use std::time::SystemTime;
 use devices::Bytes;
 use devices::filesystem::FsType;
 
-use crate::{ClassName, SnapshotId, VolumeId};
+use crate::{ClassName, Limits, SnapshotId, VolumeId};
 
 /// A volume as the disk has it now.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,6 +25,8 @@ pub struct Volume {
     pub source: Option<Source>,
     /// Whether it is to go with the pod that uses it.
     pub lifecycle: Lifecycle,
+    /// What it may read and write in a second, where it says so itself; its class says the rest.
+    pub limits: Limits,
 }
 
 /// What is on a volume, as its own record on the disk says.
@@ -116,6 +118,8 @@ pub struct Abilities {
     pub copies: bool,
     /// Whether they are handed out as block devices.
     pub block: bool,
+    /// Whether their reading and writing can be limited.
+    pub limits: bool,
 }
 
 impl Abilities {
@@ -126,6 +130,7 @@ impl Abilities {
             snapshots: self.snapshots || other.snapshots,
             copies: self.copies || other.copies,
             block: self.block || other.block,
+            limits: self.limits || other.limits,
         }
     }
 }

@@ -32,7 +32,9 @@ pub(crate) fn run(arguments: &NodeArguments) -> Result<()> {
     for (key, value) in &arguments.node_labels {
         labels = labels.with(key, value);
     }
-    let (node, repairs) = Node::open(Settings::new(owner, classes).labels(labels))?;
+    let mut settings = Settings::new(owner, classes).labels(labels);
+    settings.pods_cgroup.clone_from(&arguments.pods_cgroup);
+    let (node, repairs) = Node::open(settings)?;
     eprintln!("gabion: {repairs}");
     for class in node.classes().iter().filter(|class| class.sizes() == Sizes::Promised) {
         eprintln!("gabion: class {}: the sizes of its volumes are not enforced (quota: None)", class.name);

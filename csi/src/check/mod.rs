@@ -16,7 +16,7 @@ use crate::proto::CapacityRange;
 use crate::status::{invalid, shown, status};
 
 pub(crate) use capability::{Use, every_use, one_use};
-pub(crate) use parameters::{volume_parameters, without_parameters};
+pub(crate) use parameters::{mutable_parameters, volume_parameters, without_parameters};
 
 /// Longest text, in bytes, where a field says nothing else.
 const TEXT: usize = 128;

@@ -6,7 +6,7 @@ use volumes::{CreateVolume, Error, FsType, Kind, SizeRange, Source, VolumeId};
 
 use super::{ControllerService, fits};
 use crate::Control;
-use crate::check::{self, Use, every_use, text, volume_parameters, without_parameters};
+use crate::check::{self, Use, every_use, mutable_parameters, text, volume_parameters};
 use crate::deadline::Deadline;
 use crate::proto::volume_content_source::{SnapshotSource, Type, VolumeSource};
 use crate::proto::{CreateVolumeRequest, CreateVolumeResponse, VolumeContentSource};
@@ -27,7 +27,7 @@ impl<C: Control> ControllerService<C> {
         let range =
             asked.capacity_range.as_ref().map(|range| check::size("capacity_range", range)).transpose()?;
         let parameters = volume_parameters("parameters", &asked.parameters)?;
-        without_parameters("mutable_parameters", &asked.mutable_parameters)?;
+        let changeable = mutable_parameters("mutable_parameters", &asked.mutable_parameters)?;
         let source = asked.volume_content_source.as_ref().map(source).transpose()?;
         self.place.must_take("accessibility_requirements", asked.accessibility_requirements.as_ref())?;
         let (class, abilities) = self.class(parameters.class.as_ref())?;
@@ -35,6 +35,7 @@ impl<C: Control> ControllerService<C> {
         let size = self.size(range, source.as_ref()).await?;
         let mut new = CreateVolume::new(id, size).class(class);
         new.fs_type = fs_type(&uses).or(parameters.fs_type);
+        new.limits = changeable.over(parameters.limits);
         new.source = source;
         let refused = if new.source.is_some() { of_making } else { of };
         let made = self.make(new, deadline).await.map_err(|error| refused(&error))?;

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use tonic::{Request, Response, Status};
 use volumes::{Abilities, ClassName, Mode, SnapshotId, VolumeId};
 
-use crate::check::{Use, every_use, id, map, one_use, size, volume_parameters, without_parameters};
+use crate::check::{Use, every_use, id, map, mutable_parameters, one_use, size, volume_parameters};
 use crate::deadline::Deadline;
 use crate::ending::Ending;
 use crate::proto::controller_server::Controller;
@@ -59,6 +59,18 @@ impl<C: Control> ControllerService<C> {
         })
     }
 
+    /// Changes what a volume may read and write. Whether the volume exists is told before what is wrong with the rest.
+    async fn modify(
+        &self,
+        asked: ControllerModifyVolumeRequest,
+    ) -> Result<ControllerModifyVolumeResponse, Status> {
+        let id = id::<VolumeId>("volume_id", &asked.volume_id)?.ok_or_else(|| missing_volume("volume_id"))?;
+        let _ = self.control.volume(id.clone()).await.map_err(|error| of(&error))?;
+        let limits = mutable_parameters("mutable_parameters", &asked.mutable_parameters)?;
+        self.control.set_limits(id, limits).await.map_err(|error| of(&error))?;
+        Ok(ControllerModifyVolumeResponse {})
+    }
+
     async fn validate(
         &self,
         asked: ValidateVolumeCapabilitiesRequest,
@@ -95,7 +107,10 @@ impl<C: Control> ControllerService<C> {
     ) -> Result<(), Status> {
         let uses = every_use("volume_capabilities", &asked.volume_capabilities)?;
         let parameters = volume_parameters("parameters", &asked.parameters)?;
-        without_parameters("mutable_parameters", &asked.mutable_parameters)?;
+        let changeable = mutable_parameters("mutable_parameters", &asked.mutable_parameters)?;
+        if !changeable.is_empty() && !self.class(Some(&volume.class))?.1.limits {
+            return Err(invalid("mutable_parameters", format!("class {} limits nothing", volume.class)));
+        }
         if parameters.class.is_some_and(|class| class != volume.class) {
             return Err(invalid("parameters", format!("the volume is in class {}", volume.class)));
         }
@@ -168,6 +183,9 @@ impl<C: Control> ControllerService<C> {
         }
         if abilities.copies {
             offered.push(Type::CloneVolume);
+        }
+        if abilities.limits {
+            offered.push(Type::ModifyVolume);
         }
         if self.alpha == Alpha::Offered {
             offered.extend([Type::GetVolume, Type::GetVolumeHealth, Type::ListVolumeHealth]);
@@ -327,8 +345,8 @@ impl<C: Control> Controller for ControllerService<C> {
 
     async fn controller_modify_volume(
         &self,
-        _: Request<ControllerModifyVolumeRequest>,
+        request: Request<ControllerModifyVolumeRequest>,
     ) -> Result<Response<ControllerModifyVolumeResponse>, Status> {
-        Err(Status::unimplemented("no property of a volume can be changed yet"))
+        answer("ControllerModifyVolume", self.modify(request.into_inner()).await)
     }
 }

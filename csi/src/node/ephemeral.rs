@@ -43,6 +43,7 @@ impl NodeService {
         let mut new =
             CreateVolume::new(id.clone(), SizeRange::at_least(size)).lifecycle(Lifecycle::Ephemeral);
         new.class = parameters.class;
+        new.limits = parameters.limits;
         new.fs_type = wanted.fs_type.or(parameters.fs_type);
         let mut stage =
             Stage::new(id, target, Mode::Filesystem).mount_options(wanted.mount_options).access(access);

@@ -53,6 +53,17 @@ impl Vg {
         Self::read(text, Forms::Usual)
     }
 
+    /// As [`Vg::from_text`], by the grammar alone: what fuzzing compares with.
+    ///
+    /// # Errors
+    ///
+    /// As [`Vg::from_text`].
+    #[cfg(fuzzing)]
+    #[doc(hidden)]
+    pub fn from_text_by_grammar(text: &str) -> Result<Self, Defect> {
+        Self::read(text, Forms::Any)
+    }
+
     /// The same, with volumes of the usual form read by the grammar or without it.
     pub(super) fn read(text: &str, forms: Forms) -> Result<Self, Defect> {
         let mut parser = Parser::new(text);
@@ -104,7 +115,7 @@ pub(super) enum Forms {
     #[default]
     Usual,
     /// All by the grammar, to compare.
-    #[cfg(test)]
+    #[cfg(any(test, fuzzing))]
     Any,
 }
 

@@ -8,6 +8,12 @@ use lvm::ops::Layout;
 fuzz_target!(|bytes: &[u8]| {
     let text = String::from_utf8_lossy(bytes);
     let read = Vg::from_text(&text);
+    // What LVM usually writes is decoded without the grammar, and must be read alike. (Their defects may be others.)
+    let by_grammar = Vg::from_text_by_grammar(&text);
+    match (&read, &by_grammar) {
+        (Ok(read), Ok(by_grammar)) => assert!(read == by_grammar, "{read:?}\n{by_grammar:?}"),
+        (read, by_grammar) => assert_eq!(read.is_ok(), by_grammar.is_ok(), "{read:?} {by_grammar:?}"),
+    }
     if let Err(Defect::Syntax { .. }) = read {
         // Both use one parser of trees, and it has refused this text: to hear that twice finds nothing.
         return;

@@ -4,8 +4,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use devices::Bytes;
 use devices::filesystem;
+use devices::{Bytes, DeviceNumber};
+use lvm::dm::Dm;
 use lvm::metadata::{Lv, Vg, View};
 use lvm::ops::{FS_PREFIX, Group, OnRemove};
 use lvm::{LvName, Tag};
@@ -14,7 +15,7 @@ use super::tags;
 use crate::class::{DeviceClass, OnDelete};
 use crate::lock::{Held, Lock};
 use crate::name::hashed;
-use crate::{Content, Error, Kind, Owner, Snapshot, SnapshotId, SnapshotState, Volume, VolumeId};
+use crate::{Content, Error, Kind, Limits, Owner, Snapshot, SnapshotId, SnapshotState, Volume, VolumeId};
 
 /// The longest id, hyphens doubled, of which the name of a logical volume is made; device-mapper takes 127 bytes with
 /// the group's name and what LVM adds.
@@ -89,6 +90,7 @@ impl LvPool {
             fs_type: tags::fs_type_of(lv),
             source: tags::origin_of(lv),
             lifecycle: tags::lifecycle_of(lv),
+            limits: tags::limits_of(lv),
         })
     }
 
@@ -226,6 +228,26 @@ impl LvPool {
         let others: Vec<Tag> = of_content.chain(off.iter().cloned()).collect();
         let _ = self.group.tag_volume(name, &[wanted], &others)?;
         Ok(())
+    }
+
+    /// Records the limits of a volume.
+    pub(super) fn mark_limits(&self, name: &LvName, limits: Limits) -> Result<(), Error> {
+        let wanted = if limits.is_empty() { None } else { Some(tags::tag(&tags::of_limits(limits))?) };
+        let has = self.group.volume(name)?.tags.into_iter();
+        let others: Vec<Tag> = has
+            .filter(|tag| tag.as_str().starts_with(tags::LIMITS) && Some(tag) != wanted.as_ref())
+            .collect();
+        let _ = self.group.tag_volume(name, wanted.as_slice(), &others)?;
+        Ok(())
+    }
+
+    /// The number of a volume's device now; `None` where it is not active.
+    pub(super) fn number_of(&self, id: &VolumeId) -> Result<Option<DeviceNumber>, Error> {
+        let look = self.look()?;
+        let vg = look.vg();
+        let tag = format!("{}{id}", tags::VOLUME);
+        let Some(lv) = vg.lvs_by_tag(&tag).find(|lv| self.is_ours(vg, lv)) else { return Ok(None) };
+        Ok(Dm::open()?.lv_info(&vg.uuid, &lv.uuid)?.map(|info| info.number))
     }
 
     /// Makes a copy a volume of its own: its filesystem gets its own uuid, and the mark of the incomplete goes.

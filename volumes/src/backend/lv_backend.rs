@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use devices::Bytes;
+use devices::{Bytes, DeviceNumber};
 use lvm::metadata::Vg;
 use lvm::ops::SizeRange;
 use lvm::{LvName, Tag};
@@ -14,7 +14,7 @@ use crate::class::DeviceClass;
 use crate::health::HealthIssue;
 use crate::keeper::Growing;
 use crate::lock::Lock;
-use crate::{Capacity, Content, Error, Kind, Snapshot, SnapshotId, Volume, VolumeId};
+use crate::{Capacity, Content, Error, Kind, Limits, Snapshot, SnapshotId, Volume, VolumeId};
 
 /// A pool whose volumes are logical volumes: what thick and thin ones differ in.
 pub(crate) trait LvBackend: fmt::Debug + Send + Sync {
@@ -140,6 +140,14 @@ impl<T: LvBackend> Backend for T {
 
     fn set_content(&self, volume: &Volume, content: Content, tried: &str) -> Result<(), Error> {
         self.pool().mark_content(&self.pool().name_of(&volume.id, tried)?, content, &[])
+    }
+
+    fn number(&self, volume: &Volume) -> Result<Option<DeviceNumber>, Error> {
+        self.pool().number_of(&volume.id)
+    }
+
+    fn set_limits(&self, volume: &Volume, limits: Limits, tried: &str) -> Result<(), Error> {
+        self.pool().mark_limits(&self.pool().name_of(&volume.id, tried)?, limits)
     }
 
     fn health(&self, volume: &Volume) -> Result<Vec<HealthIssue>, Error> {

@@ -28,7 +28,9 @@ use crate::health::HealthIssue;
 use crate::keeper::Growing;
 use crate::lock::Lock;
 use crate::mounts::VolumeUsage;
-use crate::{Capacity, Content, Error, Kind, Lifecycle, Snapshot, SnapshotId, Source, Volume, VolumeId};
+use crate::{
+    Capacity, Content, Error, Kind, Lifecycle, Limits, Snapshot, SnapshotId, Source, Volume, VolumeId,
+};
 
 /// A blank volume to be made, or one with the content of another.
 #[derive(Clone, Copy, Debug)]
@@ -38,6 +40,7 @@ pub(crate) struct NewVolume<'a> {
     pub(crate) fs_type: Option<FsType>,
     pub(crate) source: Option<&'a Source>,
     pub(crate) lifecycle: Lifecycle,
+    pub(crate) limits: Limits,
 }
 
 /// What is handed out.
@@ -149,6 +152,18 @@ pub(crate) trait Backend: fmt::Debug + Send + Sync {
 
     /// Records what is on a volume. On the disk when this returns.
     fn set_content(&self, volume: &Volume, content: Content, tried: &str) -> Result<(), Error>;
+
+    /// The number of the device that is the volume's own, now; `None` where it has none, or is not active.
+    fn number(&self, volume: &Volume) -> Result<Option<DeviceNumber>, Error> {
+        let _ = volume;
+        Ok(None)
+    }
+
+    /// Records what a volume may read and write. On the disk when this returns.
+    fn set_limits(&self, volume: &Volume, limits: Limits, tried: &str) -> Result<(), Error> {
+        let _ = (volume, limits);
+        Err(self.cannot(tried, "limit reading and writing"))
+    }
 
     /// How full a volume is that has no filesystem of its own.
     fn usage(&self, volume: &Volume) -> Result<Option<VolumeUsage>, Error> {

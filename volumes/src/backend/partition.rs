@@ -15,7 +15,7 @@ use super::{Backend, Medium, NewVolume, Ready, rounded};
 use crate::class::{DeviceClass, OnDelete, Reserve};
 use crate::health::{HealthIssue, Severity};
 use crate::lock::{Held, Lock};
-use crate::{Capacity, Content, Error, FsType, Kind, Lifecycle, Owner, Volume, VolumeId};
+use crate::{Capacity, Content, Error, FsType, Kind, Lifecycle, Limits, Owner, Volume, VolumeId};
 
 /// Disks with partitions.
 #[derive(Debug)]
@@ -101,6 +101,7 @@ impl Partitions {
             fs_type: None,
             source: None,
             lifecycle: Lifecycle::Persistent,
+            limits: Limits::NONE,
         })
     }
 

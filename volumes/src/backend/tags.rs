@@ -9,6 +9,7 @@
 //! | `gabion.dev/fs=…` | what is on it: `new`, `formatting`, `ext4`, `xfs`, `btrfs`, `block` |
 //! | `gabion.dev/fstype=…` | the filesystem asked for |
 //! | `gabion.dev/from-snapshot=…`, `gabion.dev/from-volume=…` | what its content was copied from |
+//! | `gabion.dev/qos=…` | its limits of reading and writing |
 //! | `gabion.dev/ephemeral` | it goes with its pod |
 //! | `gabion.dev/copying` | a snapshot that was acknowledged, and is being copied |
 //! | `gabion.dev/for-snapshot=…`, `gabion.dev/for-volume=…` | a temporary snapshot, and whose copy is made of it |
@@ -20,7 +21,7 @@ use lvm::metadata::Lv;
 use lvm::ops::{CREATING, FS_PREFIX};
 
 use super::NewVolume;
-use crate::{ClassName, Content, Error, Lifecycle, SnapshotId, Source, VolumeId};
+use crate::{ClassName, Content, Error, Lifecycle, Limits, SnapshotId, Source, VolumeId};
 
 /// The mark of all that this product makes.
 pub(crate) const OURS: &str = "gabion";
@@ -30,6 +31,7 @@ const CLASS: &str = "gabion.dev/class=";
 const FS_TYPE: &str = "gabion.dev/fstype=";
 const FROM_SNAPSHOT: &str = "gabion.dev/from-snapshot=";
 const FROM_VOLUME: &str = "gabion.dev/from-volume=";
+pub(crate) const LIMITS: &str = "gabion.dev/qos=";
 const EPHEMERAL: &str = "gabion.dev/ephemeral";
 pub(crate) const FILLING: &str = "gabion.dev/filling";
 pub(crate) const COPYING: &str = "gabion.dev/copying";
@@ -78,13 +80,14 @@ pub(crate) fn content_of(lv: &Lv) -> Content {
 
 /// The tags of a new volume, without those that LVM's library adds itself.
 pub(crate) fn of_new(new: &NewVolume<'_>, class: &ClassName) -> Result<Vec<Tag>, Error> {
-    let NewVolume { id, fs_type, source, lifecycle, .. } = *new;
+    let NewVolume { id, fs_type, source, lifecycle, limits, .. } = *new;
     let mut texts = vec![OURS.to_owned(), format!("{VOLUME}{id}"), format!("{CLASS}{class}")];
     texts.extend(fs_type.map(|fs| format!("{FS_TYPE}{fs}")));
     texts.extend(source.map(|source| match source {
         Source::Snapshot(id) => format!("{FROM_SNAPSHOT}{id}"),
         Source::Volume(id) => format!("{FROM_VOLUME}{id}"),
     }));
+    texts.extend((!limits.is_empty()).then(|| of_limits(limits)));
     texts.extend((lifecycle == Lifecycle::Ephemeral).then(|| EPHEMERAL.to_owned()));
     texts.iter().map(|text| tag(text)).collect()
 }
@@ -126,6 +129,16 @@ pub(crate) fn fs_type_of(lv: &Lv) -> Option<FsType> {
 pub(crate) fn origin_of(lv: &Lv) -> Option<Source> {
     let snapshot = lv.tag_value(FROM_SNAPSHOT).and_then(|id| id.parse().ok()).map(Source::Snapshot);
     snapshot.or_else(|| Some(Source::Volume(lv.tag_value(FROM_VOLUME)?.parse().ok()?)))
+}
+
+/// The text of the tag that holds limits.
+pub(crate) fn of_limits(limits: Limits) -> String {
+    format!("{LIMITS}{}", limits.to_tag())
+}
+
+/// Its limits. A tag that is not understood says nothing.
+pub(crate) fn limits_of(lv: &Lv) -> Limits {
+    lv.tag_value(LIMITS).and_then(Limits::from_tag).unwrap_or_default()
 }
 
 /// How long it is to live.

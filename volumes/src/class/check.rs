@@ -27,8 +27,11 @@ pub(super) fn check(class: &DeviceClass) -> Result<(), Error> {
         .map_err(|error| Error::invalid("spec.volume.mkfsOptions", error))?;
     MountOptions::parse(&spec.volume.mount_options)
         .map_err(|error| Error::invalid("spec.volume.mountOptions", error))?;
-    if !spec.volume.qos.is_empty() {
-        return Err(Error::invalid("spec.volume.qos", "limits of reading and writing are not offered yet"));
+    if !spec.volume.qos.is_empty() && !class.abilities().limits {
+        return Err(Error::invalid(
+            "spec.volume.qos",
+            "the kernel limits reading and writing of whole devices, and its volumes are none",
+        ));
     }
     if spec.group_snapshots {
         return Err(Error::invalid("spec.groupSnapshots", "they are not offered yet"));

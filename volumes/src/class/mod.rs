@@ -37,6 +37,7 @@ use serde::Deserialize;
 pub use change::FieldChange;
 pub(crate) use change::check_changes;
 pub(crate) use check::check_together;
+pub(crate) use quantity::parse_quantity;
 pub use quantity::{Reserve, Size};
 pub use selection::NodeLabels;
 pub use spec::{
@@ -150,8 +151,11 @@ impl DeviceClass {
     #[must_use]
     pub fn abilities(&self) -> Abilities {
         match &self.spec.pool {
-            Pool::Thin(_) | Pool::Lvm(_) => Abilities { snapshots: true, copies: true, block: true },
-            Pool::Partition(_) => Abilities { snapshots: false, copies: false, block: true },
+            Pool::Thin(_) | Pool::Lvm(_) => {
+                Abilities { snapshots: true, copies: true, block: true, limits: true }
+            }
+            // The kernel limits whole devices.
+            Pool::Partition(_) => Abilities { block: true, ..Abilities::default() },
             Pool::Directory(_) => Abilities::default(),
         }
     }

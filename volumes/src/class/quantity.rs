@@ -46,7 +46,7 @@ impl Reserve {
 /// # Errors
 ///
 /// What is wrong with it, in words.
-pub(super) fn parse_quantity(text: &str) -> Result<Bytes, String> {
+pub(crate) fn parse_quantity(text: &str) -> Result<Bytes, String> {
     let shown: String = text.chars().take(40).collect();
     let wrong = || format!("{shown:?} is no size; write for example 10Gi, 1.5G or 1073741824");
     let unsigned = text.strip_prefix('+').unwrap_or(text);

@@ -10,7 +10,7 @@ use lvm::VgName;
 use serde::{Deserialize, Deserializer, de};
 
 use super::quantity::{Reserve, Size};
-use crate::ClassName;
+use crate::{ClassName, Limits};
 
 /// What a class says: which disks form its pool, and what volumes in it are like.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
@@ -361,8 +361,8 @@ pub struct VolumeDefaults {
     pub on_delete: OnDelete,
     /// How often mounted filesystems are trimmed.
     pub trim: TrimSchedule,
-    /// Limits of reading and writing, which no pool offers yet.
-    pub qos: BTreeMap<String, serde_json::Value>,
+    /// What each of its volumes may read and write in a second, where the volume itself does not say otherwise.
+    pub qos: Limits,
 }
 
 /// The mode of a directory, at most 7777 in octal.

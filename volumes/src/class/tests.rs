@@ -103,7 +103,12 @@ fn what_is_wrong_is_named_by_its_whole_path() {
         ("{devices: {paths: [/dev/a]}, volume: {mkfsOptions: [\"-d /etc\"]}}", "spec.volume.mkfsOptions"),
         ("{devices: {paths: [/dev/a]}, volume: {mountOptions: [remount]}}", "spec.volume.mountOptions"),
         ("{devices: {paths: [/dev/a]}, volume: {onDelete: Burn}}", "spec.volume.onDelete"),
-        ("{devices: {paths: [/dev/a]}, volume: {qos: {readIops: 1}}}", "spec.volume.qos"),
+        ("{devices: {paths: [/dev/a]}, volume: {qos: {readIops: 0}}}", "spec.volume.qos"),
+        ("{devices: {paths: [/dev/a]}, volume: {qos: {reads: 1}}}", "spec.volume.qos"),
+        (
+            "{devices: {paths: [/dev/a]}, pool: {partition: {}}, volume: {qos: {readIops: 1}}}",
+            "spec.volume.qos",
+        ),
         ("{devices: {paths: [/dev/a]}, groupSnapshots: true}", "spec.groupSnapshots"),
         (
             "{devices: {paths: [/dev/a]}, storageClass: {reclaimPolicy: Keep}}",

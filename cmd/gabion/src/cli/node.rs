@@ -28,6 +28,10 @@ pub(crate) struct NodeArguments {
     /// Whose volumes these are; the machine's id where it is not given. Volumes of others are never touched
     #[arg(long, env = "GABION_OWNER", value_name = "ID")]
     pub(crate) owner: Option<Owner>,
+    /// The cgroup that all users of volumes are below, in which limits of reading and writing are held; that of all pods where
+    /// it is not given
+    #[arg(long, value_name = "PATH")]
+    pub(crate) pods_cgroup: Option<PathBuf>,
     /// Offer what the CSI specification calls alpha, too; callers older than that may refuse the driver
     #[arg(long)]
     csi_alpha: bool,

@@ -40,7 +40,7 @@ use crate::health::{HealthIssue, Severity};
 use crate::lock::{Held, Lock};
 use crate::mounts::VolumeUsage;
 use crate::repair::Orphan;
-use crate::{Capacity, Content, Error, FsType, Kind, Owner, Volume, VolumeId};
+use crate::{Capacity, Content, Error, FsType, Kind, Limits, Owner, Volume, VolumeId};
 
 /// What sizes are multiples of.
 const UNIT: Bytes = Bytes::mib(1);
@@ -175,6 +175,7 @@ impl Directories {
             fs_type: Some(self.fs),
             source: None,
             lifecycle: record.lifecycle(),
+            limits: Limits::NONE,
         }
     }
 
