@@ -17,6 +17,35 @@ pub const STRIPED: &str = "{lvm: {layout: {striped: {stripes: STRIPES}}}}";
 /// A pool of thin volumes that may promise twice what it has.
 pub const THIN: &str = "{thin: {overprovisionRatio: 2}}";
 
+/// Pools of volumes with redundancy, one for each level.
+pub const RAIDS: [&str; 5] = [
+    "{lvm: {layout: {raid: {level: 1}}}}",
+    "{lvm: {layout: {raid: {level: 1, mirrors: 2}}}}",
+    "{lvm: {layout: {raid: {level: 5}}}}",
+    "{lvm: {layout: {raid: {level: 6}}}}",
+    "{lvm: {layout: {raid: {level: 10}}}}",
+];
+/// Pools of thin volumes on data and metadata with redundancy.
+pub const THIN_RAIDS: [&str; 4] = [
+    "{thin: {overprovisionRatio: 2, layout: {raid: {level: 1}}}}",
+    "{thin: {overprovisionRatio: 2, sizePercent: 70, layout: {raid: {level: 5}}}}",
+    "{thin: {overprovisionRatio: 2, layout: {raid: {level: 6}}}}",
+    "{thin: {overprovisionRatio: 2, layout: {raid: {level: 10}}}}",
+];
+
+/// The fewest disks on which a pool can be made.
+fn fewest(pool: &str) -> u64 {
+    let legs = [
+        ("STRIPES", 2),
+        ("mirrors: 2", 3),
+        ("level: 10", 4),
+        ("level: 1", 2),
+        ("level: 5", 3),
+        ("level: 6", 5),
+    ];
+    legs.iter().find(|(part, _)| pool.contains(part)).map_or(1, |(_, legs)| *legs)
+}
+
 /// A pool and the disks below it, by chance.
 #[derive(Clone, Debug)]
 pub struct Layout {
@@ -27,11 +56,11 @@ pub struct Layout {
 }
 
 impl Layout {
-    /// One to four disks of `least` MiB to four times that, a pool of this text, now and then with a reserve. `STRIPES` in
-    /// the text becomes two up to the number of the disks.
+    /// As many disks as the pool takes and up to four, or one more, of `least` MiB to four times that, a pool of this text,
+    /// now and then with a reserve. `STRIPES` in the text becomes two up to the number of the disks.
     pub fn random(random: &mut Random, pool: &str, least: u64) -> Self {
-        let fewest = if pool.contains("STRIPES") { 2 } else { 1 };
-        let count = fewest + random.below(5 - fewest);
+        let fewest = fewest(pool);
+        let count = fewest + random.below(5_u64.saturating_sub(fewest).max(2));
         // Sizes that are no whole extents, too.
         let disk = |random: &mut Random| Bytes::new((least << 20) + random.below(3 * least * 2048) * 512);
         let disks: Vec<Bytes> = (0..count).map(|_| disk(random)).collect();

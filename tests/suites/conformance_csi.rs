@@ -100,6 +100,8 @@ fn unexplained<'a>(column: &str, report: &'a Report) -> Vec<&'a str> {
 
 const THICK: &str = "{lvm: {}}";
 const THIN: &str = "{thin: {}}";
+const RAID1: &str = "{lvm: {layout: {raid: {level: 1}}}}";
+const THIN_RAID1: &str = "{thin: {layout: {raid: {level: 1}}}}";
 const PARTITION: &str = "{partition: {}}";
 
 /// Many commands of LVM on an emulated machine that may have others beside it: a limit that is too short costs the machine,
@@ -115,6 +117,26 @@ mod minutes_15 {
     #[test]
     fn thin_volumes_as_block_devices() {
         conform("thin, block", THIN, AccessType::Block);
+    }
+
+    #[test]
+    fn thick_volumes_on_raid_1_with_filesystems() {
+        conform("thick RAID 1, mount", RAID1, AccessType::Mount);
+    }
+
+    #[test]
+    fn thick_volumes_on_raid_1_as_block_devices() {
+        conform("thick RAID 1, block", RAID1, AccessType::Block);
+    }
+
+    #[test]
+    fn thin_volumes_on_raid_1_with_filesystems() {
+        conform("thin RAID 1, mount", THIN_RAID1, AccessType::Mount);
+    }
+
+    #[test]
+    fn thin_volumes_on_raid_1_as_block_devices() {
+        conform("thin RAID 1, block", THIN_RAID1, AccessType::Block);
     }
 
     #[test]

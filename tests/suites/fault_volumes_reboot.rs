@@ -42,6 +42,13 @@ const fn directories(class: &'static str, fs: FsType) -> Row {
 
 const STRIPED: &str = "{lvm: {layout: {striped: {stripes: 2}}}}";
 
+const MIRRORED: &str = "{lvm: {layout: {raid: {level: 1}}}}";
+const PARITY: &str = "{lvm: {layout: {raid: {level: 5}}}}";
+const THIN_MIRRORED: &str = "{thin: {layout: {raid: {level: 1}}}}";
+
+const RAID1_EXT4: Row = row("raid1", FsType::Ext4, MIRRORED, Copies::Yes, 2);
+const RAID5_XFS: Row = row("raid5", FsType::Xfs, PARITY, Copies::Yes, 3);
+const THIN_RAID1_EXT4: Row = row("thin-raid1", FsType::Ext4, THIN_MIRRORED, Copies::Yes, 2);
 const LINEAR_EXT4: Row = row("linear", FsType::Ext4, "{lvm: {}}", Copies::Yes, 1);
 const LINEAR_XFS: Row = row("linear", FsType::Xfs, "{lvm: {}}", Copies::Yes, 1);
 const STRIPED_EXT4: Row = row("striped", FsType::Ext4, STRIPED, Copies::Yes, 2);
@@ -184,6 +191,21 @@ mod minutes_10 {
     #[test]
     fn striped_ext4() -> Result<()> {
         live(&[STRIPED_EXT4], 2)
+    }
+
+    #[test]
+    fn raid1_ext4() -> Result<()> {
+        live(&[RAID1_EXT4], 2)
+    }
+
+    #[test]
+    fn raid5_xfs() -> Result<()> {
+        live(&[RAID5_XFS], 2)
+    }
+
+    #[test]
+    fn thin_raid1_ext4() -> Result<()> {
+        live(&[THIN_RAID1_EXT4], 2)
     }
 
     #[test]

@@ -9,7 +9,7 @@ use devices::filesystem::FsType;
 use rig::node::NodeLab;
 use rig::power_cut::Random;
 use rig::projects::{Place, usable};
-use rig::room::{LINEAR, STRIPED, THIN, churn, layouts};
+use rig::room::{LINEAR, RAIDS, STRIPED, THIN, THIN_RAIDS, churn, layouts};
 use rig::skip_unless_dm;
 
 /// Layouts of each kind of pool.
@@ -58,6 +58,16 @@ mod minutes_30 {
     #[test]
     fn what_thin_classes_promise_can_be_had_and_no_more() -> Result<()> {
         of(THIN)
+    }
+
+    #[test]
+    fn what_classes_with_redundancy_promise_can_be_had_and_no_more() -> Result<()> {
+        RAIDS.iter().try_for_each(|pool| of(pool))
+    }
+
+    #[test]
+    fn what_thin_classes_with_redundancy_promise_can_be_had_and_no_more() -> Result<()> {
+        THIN_RAIDS.iter().try_for_each(|pool| of(pool))
     }
 
     #[test]

@@ -5,7 +5,7 @@
 use anyhow::Result;
 use devices::Bytes;
 use rig::power_cut::Random;
-use rig::room::{LINEAR, Layout, STRIPED, THIN, kept};
+use rig::room::{LINEAR, Layout, RAIDS, STRIPED, THIN, THIN_RAIDS, kept};
 use rig::skip_unless_dm;
 use volumes::{CreateVolume, SizeRange};
 
@@ -15,7 +15,13 @@ fn what_a_class_promises_can_be_had_and_no_more() -> Result<()> {
         return Ok(());
     }
     let mut random = Random::new(Random::seed());
-    let kind = [LINEAR, STRIPED, THIN][usize::try_from(random.below(3))?];
+    let one = |of: &[&'static str], random: &mut Random| -> Result<&'static str> {
+        Ok(of[usize::try_from(random.below(of.len() as u64))?])
+    };
+    // Each family has the same chance.
+    let families: [&[&'static str]; 5] = [&[LINEAR], &[STRIPED], &[THIN], &RAIDS, &THIN_RAIDS];
+    let family = families[usize::try_from(random.below(5))?];
+    let kind = one(family, &mut random)?;
     let layout = Layout::random(&mut random, kind, 100);
     println!("{layout:?}");
     let lab = layout.lab()?;

@@ -94,6 +94,36 @@ impl Vg {
     pub fn largest(&self, layout: Layout) -> Extents {
         self.usage().largest(self, layout)
     }
+
+    /// Extents of the group that a volume of so many extents takes: its copies, parity and RAID metadata with it.
+    #[must_use]
+    pub fn cost(&self, layout: Layout, volume: Extents) -> Extents {
+        let leg = volume.get().div_ceil(u64::from(layout.data_stripes()));
+        Extents::new(cost(layout, leg, self.extent_size))
+    }
+
+    /// The largest volume that takes no more than so many extents of the group, wherever they lie; a multiple of the
+    /// layout's stripes. See [`Vg::cost`].
+    #[must_use]
+    pub fn within(&self, layout: Layout, budget: Extents) -> Extents {
+        let leg = leg_within(layout, budget.get(), self.extent_size);
+        Extents::new(leg.saturating_mul(u64::from(layout.data_stripes())))
+    }
+}
+
+fn cost(layout: Layout, leg: u64, extent_size: ExtentSize) -> u64 {
+    let metadata = if leg == 0 { 0 } else { rmeta_extents(layout, leg, extent_size) };
+    leg.saturating_add(metadata).saturating_mul(u64::from(layout.legs()))
+}
+
+fn leg_within(layout: Layout, budget: u64, extent_size: ExtentSize) -> u64 {
+    let most = budget / u64::from(layout.legs());
+    // The metadata of the longest leg are enough for any shorter one, or too much by less than an extent for each.
+    let mut leg = most.saturating_sub(rmeta_extents(layout, most, extent_size));
+    while leg < most && cost(layout, leg + 1, extent_size) <= budget {
+        leg += 1;
+    }
+    leg
 }
 
 impl Usage {
@@ -247,6 +277,20 @@ mod tests {
                 prop_assert!(room.fits(layout, largest), "{largest} is too much");
                 prop_assert!(!room.fits(layout, largest + 1), "{largest} is too little");
             }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_within_a_budget_costs_no_more_and_one_step_more_does(
+            budget in 0..100_000_u64,
+            layout in prop::sample::select(&LAYOUTS[..]),
+            extent in prop::sample::select(&[1_u64, 4, 4096][..]),
+        ) {
+            let size = ExtentSize::new(Sectors::new(extent * 2)).unwrap();
+            let leg = leg_within(layout, budget, size);
+            prop_assert!(cost(layout, leg, size) <= budget);
+            prop_assert!(cost(layout, leg + 1, size) > budget);
         }
     }
 

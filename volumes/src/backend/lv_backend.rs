@@ -25,8 +25,8 @@ pub(crate) trait LvBackend: fmt::Debug + Send + Sync {
         extent
     }
 
-    /// Whether the pool takes so much more.
-    fn has_room(&self, more: Bytes, tried: &str) -> Result<(), Error>;
+    /// Whether the pool takes a volume that grows from one size, or from nothing, to another one.
+    fn has_room(&self, from: Bytes, to: Bytes, tried: &str) -> Result<(), Error>;
 
     /// Makes a blank logical volume of exactly this size.
     fn create(&self, name: LvName, size: Bytes, tags: Vec<Tag>) -> Result<(), Error>;
@@ -83,7 +83,7 @@ impl<T: LvBackend> Backend for T {
     fn create(&self, new: &NewVolume<'_>, tried: &str) -> Result<Volume, Error> {
         let pool = self.pool();
         let size = rounded(new.size, self.unit(pool.extent()?), tried)?;
-        self.has_room(size, tried)?;
+        self.has_room(Bytes::ZERO, size, tried)?;
         let name = lv_name('v', new.id.as_str(), tried)?;
         LvBackend::create(self, name, size, tags::of_new(new, &pool.class.name)?)?;
         pool.made(new.id, tried)
@@ -118,7 +118,7 @@ impl<T: LvBackend> Backend for T {
         let pool = self.pool();
         let size = rounded(size, self.unit(pool.extent()?), tried)?;
         if size > volume.size {
-            self.has_room(size.saturating_sub(volume.size), tried)?;
+            self.has_room(volume.size, size, tried)?;
             let name = pool.name_of(&volume.id, tried)?;
             self.is_free(&name, "grow", tried)?;
             let _ = pool.group.extend_volume(&name, SizeRange::at_least(size), &[])?;

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use devices::Bytes;
+use lvm::metadata::Vg;
 use lvm::ops::{Layout, NewVolume as NewLv, SizeRange};
 use lvm::{LvName, Tag};
 
@@ -24,6 +25,14 @@ pub(crate) struct Thick {
     pub(crate) locks: PathBuf,
 }
 
+impl Thick {
+    /// What is free of the group, the reserve left out.
+    fn free(&self, vg: &Vg) -> Bytes {
+        let free = vg.extent_size.span(vg.free_extents()).unwrap_or_default();
+        free.saturating_sub(self.pool.reserved(vg))
+    }
+}
+
 impl LvBackend for Thick {
     fn pool(&self) -> &LvPool {
         &self.pool
@@ -34,16 +43,20 @@ impl LvBackend for Thick {
     }
 
     /// Whether so much more can be taken without the reserve.
-    fn has_room(&self, more: Bytes, tried: &str) -> Result<(), Error> {
+    fn has_room(&self, from: Bytes, to: Bytes, tried: &str) -> Result<(), Error> {
         let look = self.pool.look()?;
         let vg = look.vg();
-        let free = vg.extent_size.span(vg.free_extents()).unwrap_or_default();
-        let available = free.saturating_sub(self.pool.reserved(vg));
-        if more <= available {
+        let cost = |size| {
+            let extents = vg.extent_size.holding(size);
+            vg.extent_size.span(vg.cost(self.layout, extents)).unwrap_or(Bytes::new(u64::MAX))
+        };
+        let needed = cost(to).saturating_sub(cost(from));
+        let available = self.free(vg);
+        if needed <= available {
             return Ok(());
         }
         Err(Error::new(Kind::NoSpace, tried)
-            .with_answer(format!("{more} are needed, and {available} are left in volume group {}", vg.name))
+            .with_answer(format!("{needed} are needed, and {available} are left in volume group {}", vg.name))
             .with_advice("ask for less, remove something, or add a disk to the class"))
     }
 
@@ -79,15 +92,11 @@ impl LvBackend for Thick {
         let vg = look.vg();
         let span = |extents| vg.extent_size.span(extents).unwrap_or_default();
         let unit = self.unit(vg.extent_size.bytes());
-        let whole = |size: Bytes| size.round_down(unit).unwrap_or_default();
-        let available = if vg.takes_volumes() {
-            span(vg.free_extents()).saturating_sub(self.pool.reserved(vg))
-        } else {
-            Bytes::ZERO
-        };
-        let largest =
-            if takes_text(vg) { whole(span(vg.largest(self.layout)).min(available)) } else { Bytes::ZERO };
-        Ok(Capacity { total: span(vg.total_extents()), available: whole(available), largest, minimum: unit })
+        // What volumes of this layout hold of so much of the group.
+        let holds = |raw: Bytes| span(vg.within(self.layout, vg.extent_size.within(raw)));
+        let available = if vg.takes_volumes() { holds(self.free(vg)) } else { Bytes::ZERO };
+        let largest = if takes_text(vg) { span(vg.largest(self.layout)).min(available) } else { Bytes::ZERO };
+        Ok(Capacity { total: holds(span(vg.total_extents())), available, largest, minimum: unit })
     }
 
     fn snapshots(&self) -> Result<Vec<Snapshot>, Error> {

@@ -112,7 +112,7 @@ impl Thick {
         let from = self.pool.name_of(&source.id, tried)?;
         let name = lv_name('s', id.as_str(), tried)?;
         self.pool.delete_unfinished_snapshot(id)?;
-        self.has_room(source.size, tried)?;
+        self.has_room(Bytes::ZERO, source.size, tried)?;
         let begun = self
             .target(&name, source.size, tags::of_snapshot(id, &source.id, &self.pool.class.name)?)
             .and_then(|()| self.cut(&from, For::Snapshot(id), tried))
@@ -259,7 +259,7 @@ impl Thick {
         tried: &str,
     ) -> Result<Volume, Error> {
         self.remove_temporary(For::Volume(new.id))?;
-        self.has_room(size, tried)?;
+        self.has_room(Bytes::ZERO, size, tried)?;
         let name = lv_name('v', new.id.as_str(), tried)?;
         let made = self
             .target(&name, size, tags::of_new(new, &self.pool.class.name)?)

@@ -135,7 +135,8 @@ impl LvBackend for Thin {
     }
 
     /// Whether so much more may be promised.
-    fn has_room(&self, more: Bytes, tried: &str) -> Result<(), Error> {
+    fn has_room(&self, from: Bytes, to: Bytes, tried: &str) -> Result<(), Error> {
+        let more = to.saturating_sub(from);
         let look = self.pool.look()?;
         let vg = look.vg();
         let pool = self.pool_of(vg, tried)?;
@@ -169,7 +170,7 @@ impl LvBackend for Thin {
         _held: Lock,
         tried: &str,
     ) -> Result<Volume, Error> {
-        self.has_room(size, tried)?;
+        self.has_room(Bytes::ZERO, size, tried)?;
         let from = self.origin_name(origin, tried)?;
         let name = lv_name('v', new.id.as_str(), tried)?;
         let mut tags: Vec<Tag> = tags::of_new(new, &self.pool.class.name)?;
@@ -215,7 +216,7 @@ impl LvBackend for Thin {
     }
 
     fn snapshot(&self, id: &SnapshotId, source: &Volume, tried: &str) -> Result<(), Error> {
-        self.has_room(source.size, tried)?;
+        self.has_room(Bytes::ZERO, source.size, tried)?;
         let from = self.pool.name_of(&source.id, tried)?;
         let name = lv_name('s', id.as_str(), tried)?;
         let tags = tags::of_snapshot(id, &source.id, &self.pool.class.name)?;

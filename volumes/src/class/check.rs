@@ -4,7 +4,10 @@ use devices::Bytes;
 use devices::filesystem::{FsType, MakeOptions};
 use devices::mount::MountOptions;
 
-use super::{DeviceClass, DirectoryPool, Layout, OnDelete, Pool, ThinPool, VolumeDefaults};
+use super::{
+    DeviceClass, DirectoryPool, Integrity, Layout, OnDelete, Pool, Raid, RaidLevel, Size, ThinPool,
+    VolumeDefaults,
+};
 use crate::Error;
 
 pub(super) fn check(class: &DeviceClass) -> Result<(), Error> {
@@ -66,22 +69,73 @@ fn check_devices(class: &DeviceClass) -> Result<(), Error> {
 }
 
 fn check_layout(layout: Layout, field: &str) -> Result<(), Error> {
-    let Layout::Striped(striped) = layout else { return Ok(()) };
-    if !(2..=128).contains(&striped.stripes) {
-        return Err(Error::invalid(
-            format!("{field}.striped.stripes"),
-            format!("it is {}; 2 to 128 can be had", striped.stripes),
-        ));
+    match layout {
+        Layout::Linear(_) => Ok(()),
+        Layout::Striped(striped) => {
+            let field = format!("{field}.striped");
+            in_range(&field, "stripes", striped.stripes, 2, 128)?;
+            check_stripe_size(&field, striped.stripe_size)
+        }
+        Layout::Raid(raid) => check_raid(raid, &format!("{field}.raid")),
     }
-    if let Some(size) = striped.stripe_size
-        && (!size.0.get().is_power_of_two() || size.0 < Bytes::kib(4) || size.0 > Bytes::mib(4))
+}
+
+/// Most legs that LVM gives one volume.
+const LEGS_MAX: u32 = 64;
+
+fn check_raid(raid: Raid, field: &str) -> Result<(), Error> {
+    let only = |name: &str, given: bool, levels: &[RaidLevel], of: &str| match given
+        && !levels.contains(&raid.level)
     {
-        return Err(Error::invalid(
-            format!("{field}.striped.stripeSize"),
-            format!("it is {}; powers of two from 4 KiB to 4 MiB can be had", size.0),
-        ));
+        true => Err(Error::invalid(format!("{field}.{name}"), format!("it is for {of}"))),
+        false => Ok(()),
+    };
+    let (copied, striped) = (
+        [RaidLevel::One, RaidLevel::Ten],
+        [RaidLevel::Four, RaidLevel::Five, RaidLevel::Six, RaidLevel::Ten],
+    );
+    only("mirrors", raid.mirrors.is_some(), &copied, "levels 1 and 10")?;
+    only("stripes", raid.stripes.is_some(), &striped, "levels 4, 5, 6 and 10")?;
+    only("stripeSize", raid.stripe_size.is_some(), &striped, "levels 4, 5, 6 and 10")?;
+    if let Some(mirrors) = raid.mirrors {
+        in_range(field, "mirrors", mirrors, 1, 9)?;
     }
-    Ok(())
+    if let Some(stripes) = raid.stripes {
+        let (least, most) = match raid.level {
+            RaidLevel::Six => (3, LEGS_MAX - 2),
+            RaidLevel::Ten => (2, LEGS_MAX / 2),
+            RaidLevel::One | RaidLevel::Four | RaidLevel::Five => (2, LEGS_MAX - 1),
+        };
+        in_range(field, "stripes", stripes, least, most)?;
+    }
+    let legs = Layout::Raid(raid).to_lvm().legs();
+    if legs > LEGS_MAX {
+        return Err(Error::invalid(field, format!("it has {legs} legs; LVM takes {LEGS_MAX}")));
+    }
+    if raid.integrity != Integrity::None {
+        let why = "checksums of blocks are not offered yet: LVM does not grow volumes that have them";
+        return Err(Error::invalid(format!("{field}.integrity"), why));
+    }
+    check_stripe_size(field, raid.stripe_size)
+}
+
+fn in_range(field: &str, name: &str, value: u32, least: u32, most: u32) -> Result<(), Error> {
+    if (least..=most).contains(&value) {
+        return Ok(());
+    }
+    Err(Error::invalid(format!("{field}.{name}"), format!("it is {value}; {least} to {most} can be had")))
+}
+
+fn check_stripe_size(field: &str, size: Option<Size>) -> Result<(), Error> {
+    match size {
+        Some(Size(size)) if !size.get().is_power_of_two() || size < Bytes::kib(4) || size > Bytes::mib(4) => {
+            Err(Error::invalid(
+                format!("{field}.stripeSize"),
+                format!("it is {size}; powers of two from 4 KiB to 4 MiB can be had"),
+            ))
+        }
+        _ => Ok(()),
+    }
 }
 
 fn check_thin(pool: &ThinPool) -> Result<(), Error> {

@@ -41,10 +41,10 @@ pub(crate) use quantity::parse_quantity;
 pub use quantity::{Reserve, Size};
 pub use selection::NodeLabels;
 pub use spec::{
-    AutoExtend, AutoSize, ClassSpec, DeviceMatch, Devices, DirectoryPool, DiscoveryMode, Layout, Linear,
-    LvmPool, NodeOperator, NodeRequirement, NodeSelector, NodeSelectorTerm, OnDelete, PartitionPool, Pool,
-    Quota, Ratio, RefuseAt, RootMode, SnapshotClass, StorageClass, Striped, ThinPool, TrimSchedule,
-    VolumeDefaults, Wipe,
+    AutoExtend, AutoSize, ClassSpec, DeviceMatch, Devices, DirectoryPool, DiscoveryMode, Integrity, Layout,
+    Linear, LvmPool, NodeOperator, NodeRequirement, NodeSelector, NodeSelectorTerm, OnDelete, PartitionPool,
+    Pool, Quota, Raid, RaidLevel, Ratio, RefuseAt, RootMode, SnapshotClass, StorageClass, Striped, ThinPool,
+    TrimSchedule, VolumeDefaults, Wipe,
 };
 
 use crate::{Abilities, ClassName, Error};
@@ -232,12 +232,47 @@ impl Layout {
     /// The same for LVM.
     #[must_use]
     pub fn to_lvm(self) -> lvm::ops::Layout {
+        let size = |size: Option<Size>| size.map_or(devices::Bytes::kib(64), |Size(size)| size);
         match self {
             Self::Linear(Linear {}) => lvm::ops::Layout::Linear,
-            Self::Striped(striped) => lvm::ops::Layout::Striped {
-                stripes: striped.stripes,
-                stripe_size: striped.stripe_size.map_or(devices::Bytes::kib(64), |Size(size)| size),
-            },
+            Self::Striped(striped) => {
+                lvm::ops::Layout::Striped { stripes: striped.stripes, stripe_size: size(striped.stripe_size) }
+            }
+            Self::Raid(raid) => {
+                let stripe_size = size(raid.stripe_size);
+                let copies = raid.mirrors.unwrap_or(1).saturating_add(1);
+                let stripes = raid.stripes.unwrap_or(raid.level.fewest_stripes());
+                match raid.level {
+                    RaidLevel::One => lvm::ops::Layout::Raid1 { copies },
+                    RaidLevel::Four => lvm::ops::Layout::Raid4 { stripes, stripe_size },
+                    RaidLevel::Five => lvm::ops::Layout::Raid5 { stripes, stripe_size },
+                    RaidLevel::Six => lvm::ops::Layout::Raid6 { stripes, stripe_size },
+                    RaidLevel::Ten => lvm::ops::Layout::Raid10 { copies, stripes, stripe_size },
+                }
+            }
+        }
+    }
+}
+
+impl RaidLevel {
+    /// The fewest disks' worth of data that LVM lays out so.
+    const fn fewest_stripes(self) -> u32 {
+        match self {
+            Self::One => 1,
+            Self::Four | Self::Five | Self::Ten => 2,
+            Self::Six => 3,
+        }
+    }
+}
+
+impl DeviceClass {
+    /// How its volumes, or its thin pool, lie on the disks; `None` where nothing of LVM does.
+    #[must_use]
+    pub fn layout(&self) -> Option<lvm::ops::Layout> {
+        match &self.spec.pool {
+            Pool::Lvm(pool) => Some(pool.layout.to_lvm()),
+            Pool::Thin(pool) => Some(pool.layout.to_lvm()),
+            Pool::Partition(_) | Pool::Directory(_) => None,
         }
     }
 }

@@ -190,6 +190,8 @@ pub enum Layout {
     Linear(Linear),
     /// In stripes over several disks.
     Striped(Striped),
+    /// With redundancy: disks may fail.
+    Raid(Raid),
 }
 
 impl Default for Layout {
@@ -211,6 +213,70 @@ pub struct Striped {
     pub stripes: u32,
     /// How much lies on one before the next: a power of two from 4 KiB up; 64 KiB where it is absent.
     pub stripe_size: Option<Size>,
+}
+
+/// RAID legs, each on disks of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Raid {
+    /// 1, 4, 5, 6 or 10.
+    pub level: RaidLevel,
+    /// Copies besides the first one, of levels 1 and 10 only; one where it is absent.
+    #[serde(default)]
+    pub mirrors: Option<u32>,
+    /// Disks' worth of data, of every level but 1; the fewest that the level takes where it is absent.
+    #[serde(default)]
+    pub stripes: Option<u32>,
+    /// How much lies on one leg before the next, of every level but 1: a power of two from 4 KiB up; 64 KiB where it is
+    /// absent.
+    #[serde(default)]
+    pub stripe_size: Option<Size>,
+    /// Checksums of blocks.
+    #[serde(default)]
+    pub integrity: Integrity,
+}
+
+/// What a RAID keeps besides the data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "u8")]
+pub enum RaidLevel {
+    /// 1: copies.
+    One,
+    /// 4: parity on a disk of its own.
+    Four,
+    /// 5: parity in turn on all disks.
+    Five,
+    /// 6: two parities in turn on all disks.
+    Six,
+    /// 10: stripes of copies.
+    Ten,
+}
+
+impl TryFrom<u8> for RaidLevel {
+    type Error = String;
+
+    fn try_from(level: u8) -> Result<Self, String> {
+        match level {
+            1 => Ok(Self::One),
+            4 => Ok(Self::Four),
+            5 => Ok(Self::Five),
+            6 => Ok(Self::Six),
+            10 => Ok(Self::Ten),
+            other => Err(format!("it is {other}; 1, 4, 5, 6 or 10 can be had")),
+        }
+    }
+}
+
+/// Whether the legs carry checksums of their blocks (dm-integrity).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+pub enum Integrity {
+    /// None.
+    #[default]
+    None,
+    /// With a bitmap of what may be out of step after a crash; not offered yet.
+    Bitmap,
+    /// In a journal; not offered yet.
+    Journal,
 }
 
 /// A thin pool.

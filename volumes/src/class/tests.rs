@@ -62,8 +62,7 @@ fn a_short_class_has_the_defaults_of_a_long_one() {
 
 #[test]
 fn what_is_wrong_is_named_by_its_whole_path() {
-    let mut wrong = Vec::new();
-    for (spec, field) in [
+    refused_by_field(&[
         ("{devices: {path: [/dev/a]}}", "spec.devices.path"),
         (
             "{devices: {paths: [/dev/a]}, pool: {lvm: {layout: {striped: {stripes: 1}}}}}",
@@ -120,7 +119,51 @@ fn what_is_wrong_is_named_by_its_whole_path() {
         ("{pool: {directory: {path: /d}}, volume: {onDelete: Zero}}", "spec.volume.onDelete"),
         ("{pool: {directory: {path: /d}}, volume: {mountOptions: [discard]}}", "spec.volume.mountOptions"),
         ("{devices: {paths: [/dev/a]}, pool: {directory: {path: /data}}}", "spec.devices"),
-    ] {
+    ]);
+}
+
+#[test]
+fn what_is_wrong_with_raid_is_named_by_its_whole_path() {
+    refused_by_field(&[
+        ("{devices: {paths: [/dev/a]}, pool: {lvm: {layout: {raid: {}}}}}", "spec.pool.lvm.layout.raid"),
+        (
+            "{devices: {paths: [/dev/a]}, pool: {lvm: {layout: {raid: {level: 3}}}}}",
+            "spec.pool.lvm.layout.raid.level",
+        ),
+        (
+            "{devices: {paths: [/dev/a]}, pool: {lvm: {layout: {raid: {level: 1, mirrors: 0}}}}}",
+            "spec.pool.lvm.layout.raid.mirrors",
+        ),
+        (
+            "{devices: {paths: [/dev/a]}, pool: {lvm: {layout: {raid: {level: 5, mirrors: 1}}}}}",
+            "spec.pool.lvm.layout.raid.mirrors",
+        ),
+        (
+            "{devices: {paths: [/dev/a]}, pool: {lvm: {layout: {raid: {level: 1, stripes: 2}}}}}",
+            "spec.pool.lvm.layout.raid.stripes",
+        ),
+        (
+            "{devices: {paths: [/dev/a]}, pool: {thin: {layout: {raid: {level: 6, stripes: 2}}}}}",
+            "spec.pool.thin.layout.raid.stripes",
+        ),
+        (
+            "{devices: {paths: [/dev/a]}, pool: {lvm: {layout: {raid: {level: 10, mirrors: 3, stripes: 20}}}}}",
+            "spec.pool.lvm.layout.raid",
+        ),
+        (
+            "{devices: {paths: [/dev/a]}, pool: {lvm: {layout: {raid: {level: 5, stripeSize: 8Mi}}}}}",
+            "spec.pool.lvm.layout.raid.stripeSize",
+        ),
+        (
+            "{devices: {paths: [/dev/a]}, pool: {thin: {layout: {raid: {level: 1, integrity: Journal}}}}}",
+            "spec.pool.thin.layout.raid.integrity",
+        ),
+    ]);
+}
+
+fn refused_by_field(cases: &[(&str, &str)]) {
+    let mut wrong = Vec::new();
+    for (spec, field) in cases {
         let error = DeviceClass::parse_all(&named("fast", spec)).expect_err(spec);
         assert_eq!(error.kind(), Kind::InvalidArgument, "{spec}");
         if !error.to_string().contains(&format!("take {field}:")) {
@@ -128,6 +171,32 @@ fn what_is_wrong_is_named_by_its_whole_path() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn raid_has_as_few_legs_as_its_level_takes() {
+    use lvm::ops::Layout;
+    let stripe_size = devices::Bytes::kib(64);
+    for (raid, layout) in [
+        ("{level: 1}", Layout::Raid1 { copies: 2 }),
+        ("{level: 1, mirrors: 2}", Layout::Raid1 { copies: 3 }),
+        ("{level: 4}", Layout::Raid4 { stripes: 2, stripe_size }),
+        ("{level: 5}", Layout::Raid5 { stripes: 2, stripe_size }),
+        (
+            "{level: 5, stripes: 4, stripeSize: 16Ki}",
+            Layout::Raid5 { stripes: 4, stripe_size: devices::Bytes::kib(16) },
+        ),
+        ("{level: 6}", Layout::Raid6 { stripes: 3, stripe_size }),
+        ("{level: 10, integrity: None}", Layout::Raid10 { copies: 2, stripes: 2, stripe_size }),
+    ] {
+        for pool in ["lvm", "thin"] {
+            let class = one(&named(
+                "a",
+                &format!("{{devices: {{paths: [/dev/a]}}, pool: {{{pool}: {{layout: {{raid: {raid}}}}}}}}}"),
+            ));
+            assert_eq!(class.layout(), Some(layout), "{raid}");
+        }
+    }
 }
 
 #[test]

@@ -16,8 +16,8 @@ use lvm::worker::conf::AutoExtend;
 use lvm::{DevicePath, FillLimit, Lvm, Tag, VgName};
 
 use super::{
-    Place, Pools, Selectors, all_there, candidates, in_scope, is_here, lv_pool, lvm_builder, not_adopted,
-    orphans, sharing, thick, thin, uncontested,
+    Place, Pools, Selectors, all_there, candidates, enough_disks, in_scope, is_here, lv_pool, lvm_builder,
+    not_adopted, orphans, sharing, thick, thin, uncontested,
 };
 use crate::backend::directory::Directories;
 use crate::backend::duplicate::Copies;
@@ -286,6 +286,7 @@ impl<'a> Builder<'a> {
         let begun = self.begun();
         let make_pvs = || plan.disks.iter().try_for_each(|disk| begun.make(lvm, disk));
         if !plan.exists {
+            enough_disks(plan.class, plan.disks.len())?;
             make_pvs()?;
             let new = NewGroup::new(plan.name.clone(), plan.disks.iter().cloned()).tag(mark);
             let group = lvm.create_group(&new)?.into_inner();
@@ -362,7 +363,7 @@ impl<'a> Builder<'a> {
             }
             Pool::Thin(spec) => {
                 let Some(group) = group else { return Ok(None) };
-                self.thin_pool(group, spec)?;
+                self.thin_pool(group, class, spec)?;
                 let pool = thin(lv_pool(class, group, self.settings), spec, AWAY);
                 self.settle(&pool.pool)?;
                 Ok(Some(Box::new(pool)))
@@ -376,9 +377,10 @@ impl<'a> Builder<'a> {
     }
 
     /// Makes a class's thin pool, or grows it to its share of a group that has grown.
-    fn thin_pool(&mut self, group: &Group, spec: &ThinPool) -> Result<(), Error> {
+    fn thin_pool(&mut self, group: &Group, class: &DeviceClass, spec: &ThinPool) -> Result<(), Error> {
         let share = PoolSize::Share(spec.size_percent);
-        if let Some(lv) = group.look()?.lv(spec.pool_name.as_str()) {
+        let vg = group.look()?;
+        if let Some(lv) = vg.lv(spec.pool_name.as_str()) {
             if lv.as_thin_pool().is_none() || lv.tag_value(tags::OWNER) != Some(self.settings.owner.as_str())
             {
                 return Err(Error::new(
@@ -397,6 +399,7 @@ impl<'a> Builder<'a> {
             }
             return Ok(());
         }
+        enough_disks(class, vg.pvs.len())?;
         let mut new = NewPool::new(spec.pool_name.clone(), share)
             .layout(spec.layout.to_lvm())
             .tag(tags::tag(tags::OURS)?);

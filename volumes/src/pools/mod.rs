@@ -12,7 +12,7 @@ use std::time::Duration;
 use devices::discovery::{Disk, Inventory};
 use devices::selector::{Class, ClassDisks, Selector, divide};
 use lvm::metadata::{Vg, View};
-use lvm::ops::Group;
+use lvm::ops::{Group, Layout};
 use lvm::worker::host::{HOST_DIR, HostSettings};
 use lvm::{DevicePath, Lvm, LvmBuilder, VgName};
 
@@ -113,6 +113,17 @@ fn all_there(disks: &ClassDisks<'_>, tried: &str) -> Result<(), Error> {
     Err(Error::new(Kind::Unavailable, tried)
         .with_answer(format!("there is no disk at {}", path.display()))
         .with_advice("bring the disk back, or take its path out of the class"))
+}
+
+/// Each leg of the class's layout can have a disk of its own.
+fn enough_disks(class: &DeviceClass, disks: usize) -> Result<(), Error> {
+    let legs = class.layout().map_or(1, Layout::legs);
+    if disks as u64 >= u64::from(legs) {
+        return Ok(());
+    }
+    Err(Error::new(Kind::Unavailable, format!("make the pool of class {}", class.name))
+        .with_answer(format!("its layout takes {legs} disks, and {disks} can be used"))
+        .with_advice("add disks to the class, or make another class with fewer legs"))
 }
 
 /// No other class wants the same disks.
