@@ -2,10 +2,11 @@
 
 use std::future::Future;
 
+use devices::Bytes;
 use volumes::class::DeviceClass;
 use volumes::{
-    Abilities, Capacity, ClassName, CreateSnapshot, CreateVolume, Error, Kind, Limits, Node, SizeRange,
-    Snapshot, SnapshotId, Volume, VolumeHealth, VolumeId,
+    Abilities, Blocks, Capacity, ClassName, CreateSnapshot, CreateVolume, Error, Kind, Limits, Node,
+    SizeRange, Snapshot, SnapshotId, Volume, VolumeHealth, VolumeId,
 };
 
 /// Volumes and snapshots, made and looked at. Each call is idempotent, as the library's are.
@@ -53,6 +54,17 @@ pub trait Control: Send + Sync + 'static {
 
     /// All snapshots, by id.
     fn snapshots(&self) -> impl Future<Output = Result<Vec<Snapshot>, Error>> + Send;
+
+    /// What a snapshot holds, from a place on.
+    fn allocated(&self, id: SnapshotId, from: Bytes) -> impl Future<Output = Result<Blocks, Error>> + Send;
+
+    /// Where a snapshot differs from another one, from a place on.
+    fn delta(
+        &self,
+        base: SnapshotId,
+        target: SnapshotId,
+        from: Bytes,
+    ) -> impl Future<Output = Result<Blocks, Error>> + Send;
 
     /// Waits for the end of a snapshot's copy, and tells whether there was one to wait for.
     fn copied(&self, id: SnapshotId) -> impl Future<Output = bool> + Send;
@@ -144,6 +156,14 @@ impl Control for Local {
 
     async fn snapshots(&self) -> Result<Vec<Snapshot>, Error> {
         self.run(Node::snapshots).await
+    }
+
+    async fn allocated(&self, id: SnapshotId, from: Bytes) -> Result<Blocks, Error> {
+        self.run(move |node| node.allocated(&id, from)).await
+    }
+
+    async fn delta(&self, base: SnapshotId, target: SnapshotId, from: Bytes) -> Result<Blocks, Error> {
+        self.run(move |node| node.delta(&base, &target, from)).await
     }
 
     async fn copied(&self, id: SnapshotId) -> bool {

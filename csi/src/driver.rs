@@ -16,11 +16,13 @@ use crate::controller::ControllerService;
 use crate::ending::{self, Ending};
 use crate::group::GroupService;
 use crate::identity::IdentityService;
+use crate::metadata::MetadataService;
 use crate::node::NodeService;
 use crate::proto::controller_server::ControllerServer;
 use crate::proto::group_controller_server::GroupControllerServer;
 use crate::proto::identity_server::IdentityServer;
 use crate::proto::node_server::NodeServer;
+use crate::proto::snapshot_metadata_server::SnapshotMetadataServer;
 use crate::{Local, Place, Socket};
 
 /// The most calls that work at once; more of them wait.
@@ -39,7 +41,7 @@ pub enum Alpha {
     /// They are not.
     #[default]
     Withheld,
-    /// `GET_VOLUME`, `GET_SNAPSHOT`, the health of volumes and storage, `SNAPSHOT_ACCESSIBILITY_CONSTRAINTS` and the least size
+    /// `GET_VOLUME`, `GET_SNAPSHOT`, the blocks of snapshots, the health of volumes and storage, `SNAPSHOT_ACCESSIBILITY_CONSTRAINTS` and the least size
     /// of a volume are.
     Offered,
 }
@@ -144,17 +146,20 @@ impl Driver {
 
     fn services(self, ending: Ending, calls: &Calls) -> tonic::transport::server::Router {
         let local = Local::new(self.node);
+        let control = Arc::new(local.clone());
         let controller = ControllerService {
-            control: Arc::new(local.clone()),
+            control: Arc::clone(&control),
             place: self.place.clone(),
             alpha: self.alpha,
-            ending,
+            ending: ending.clone(),
         };
+        let metadata = MetadataService { control: Arc::clone(&control), alpha: self.alpha, ending };
         Server::builder()
             .max_concurrent_streams(STREAMS)
-            .add_service(calls.count(IdentityServer::new(IdentityService { alpha: self.alpha })))
+            .add_service(calls.count(IdentityServer::new(IdentityService { control, alpha: self.alpha })))
             .add_service(calls.count(ControllerServer::new(controller)))
             .add_service(calls.count(GroupControllerServer::new(GroupService)))
+            .add_service(calls.count(SnapshotMetadataServer::new(metadata)))
             .add_service(calls.count(NodeServer::new(NodeService {
                 local,
                 place: self.place,

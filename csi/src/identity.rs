@@ -1,8 +1,9 @@
 //! Who the driver is.
 
+use std::sync::Arc;
+
 use tonic::{Request, Response, Status};
 
-use crate::Alpha;
 use crate::names::DRIVER;
 use crate::proto::identity_server::Identity;
 use crate::proto::plugin_capability::{self, service, volume_expansion};
@@ -10,10 +11,12 @@ use crate::proto::{
     GetPluginCapabilitiesRequest, GetPluginCapabilitiesResponse, GetPluginInfoRequest, GetPluginInfoResponse,
     PluginCapability, ProbeRequest, ProbeResponse,
 };
+use crate::{Alpha, Control};
 
 /// The service.
 #[derive(Debug)]
-pub(crate) struct IdentityService {
+pub(crate) struct IdentityService<C> {
+    pub(crate) control: Arc<C>,
     pub(crate) alpha: Alpha,
 }
 
@@ -28,7 +31,7 @@ fn expansion(of: volume_expansion::Type) -> PluginCapability {
 }
 
 #[tonic::async_trait]
-impl Identity for IdentityService {
+impl<C: Control> Identity for IdentityService<C> {
     async fn get_plugin_info(
         &self,
         _: Request<GetPluginInfoRequest>,
@@ -51,6 +54,9 @@ impl Identity for IdentityService {
         ];
         if self.alpha == Alpha::Offered {
             capabilities.push(service(service::Type::SnapshotAccessibilityConstraints));
+            if self.control.abilities().changed_blocks {
+                capabilities.push(service(service::Type::SnapshotMetadataService));
+            }
         }
         Ok(Response::new(GetPluginCapabilitiesResponse { capabilities }))
     }

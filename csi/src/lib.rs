@@ -3,11 +3,11 @@
 //! ```text
 //!   kubelet, sidecars, csi-sanity
 //!            │  one unix socket (Socket)
-//!   Identity  Controller  GroupController  Node        Driver
-//!                 │                          │
-//!              Control ── one trait          │
-//!                 │                          │
-//!               Local ───────────────────────┘
+//!   Identity  Controller  GroupController  SnapshotMetadata  Node        Driver
+//!                 │                          │             │
+//!              Control ── one trait ─────────┘             │
+//!                 │                                        │
+//!               Local ─────────────────────────────────────┘
 //!                 │
 //!            volumes::Node
 //! ```
@@ -30,6 +30,7 @@ mod ending;
 mod group;
 mod health;
 mod identity;
+mod metadata;
 pub mod names;
 mod node;
 mod page;

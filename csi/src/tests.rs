@@ -9,10 +9,13 @@ use tempfile::TempDir;
 use tonic::{Code, Request, Status};
 use volumes::{DeviceScope, Node, Settings};
 
+use crate::check::{max_results, offset};
 use crate::controller::ControllerService;
+use crate::metadata::MetadataService;
 use crate::node::NodeService;
 use crate::proto::controller_server::Controller;
 use crate::proto::node_server::Node as _;
+use crate::proto::snapshot_metadata_server::SnapshotMetadata;
 use crate::proto::volume_capability::{AccessMode, AccessType, BlockVolume, MountVolume};
 use crate::proto::volume_content_source::{SnapshotSource, Type, VolumeSource};
 use crate::proto::*;
@@ -337,6 +340,26 @@ fn staging_and_publishing_need_a_capability_and_staging_comes_first() {
         ..Default::default()
     };
     assert_eq!(services.code(services.node.node_stage_volume(Request::new(stage))), Code::InvalidArgument);
+}
+
+#[test]
+fn what_is_asked_of_blocks_is_refused_by_name_and_not_offered_where_no_class_can() {
+    let services = Services::new();
+    let control = Arc::new(Local::new(node_without_classes(services._directory.path())));
+    let (_end, ending) = crate::ending::serving();
+    let metadata = MetadataService { control, alpha: Alpha::Offered, ending };
+    let request = GetMetadataDeltaRequest {
+        base_snapshot_id: "a".into(),
+        target_snapshot_id: "b".into(),
+        secrets: secrets(),
+        ..Default::default()
+    };
+    let code = |request| services.code(metadata.get_metadata_delta(Request::new(request)));
+    assert_eq!(code(request), Code::Unimplemented);
+    assert_eq!(offset("f", 5).unwrap().get(), 5);
+    assert_eq!(offset("f", -1).unwrap_err().code(), Code::InvalidArgument);
+    assert_eq!((max_results(0).unwrap(), max_results(3).unwrap()), (usize::MAX, 3));
+    assert_eq!(max_results(-1).unwrap_err().code(), Code::InvalidArgument);
 }
 
 #[test]

@@ -5,7 +5,9 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 use csi::proto::controller_client::ControllerClient;
+use csi::proto::identity_client::IdentityClient;
 use csi::proto::node_client::NodeClient;
+use csi::proto::snapshot_metadata_client::SnapshotMetadataClient;
 use tokio::runtime::{Builder, Runtime};
 use tonic::transport::{Channel, Endpoint};
 use tonic::{Response, Status};
@@ -40,6 +42,18 @@ impl Csi {
     #[must_use]
     pub fn node(&self) -> NodeClient<Channel> {
         NodeClient::new(self.channel.clone())
+    }
+
+    /// The identity service.
+    #[must_use]
+    pub fn identity(&self) -> IdentityClient<Channel> {
+        IdentityClient::new(self.channel.clone())
+    }
+
+    /// The service that tells the blocks of snapshots.
+    #[must_use]
+    pub fn snapshot_metadata(&self) -> SnapshotMetadataClient<Channel> {
+        SnapshotMetadataClient::new(self.channel.clone())
     }
 
     /// Waits for whatever calls the driver.

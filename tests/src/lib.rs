@@ -15,6 +15,7 @@ pub mod fixture;
 pub mod fleet;
 pub mod footprint;
 pub mod handle;
+pub mod histories;
 pub mod killer;
 pub mod lab;
 pub mod leaves;

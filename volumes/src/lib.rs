@@ -26,6 +26,7 @@
 mod asked;
 mod backend;
 mod begun;
+pub(crate) mod changed;
 mod changes;
 pub mod class;
 mod error;
@@ -48,6 +49,7 @@ mod volume;
 // The caches of tiered classes are made of it.
 use bcache as _;
 
+pub use changed::Blocks;
 pub use devices::filesystem::FsType;
 pub use error::{Error, Kind};
 pub use health::{ClassHealth, HealthIssue, Severity, VolumeHealth};

@@ -10,6 +10,7 @@ use lvm::ops::SizeRange;
 use crate::asked::{can_limit, large_enough, ready_to_use, same_or_exists, same_pool, with_minimum};
 use crate::backend::duplicate::Copies;
 use crate::backend::{Backend, NewVolume, Origin};
+use crate::changed::Holds;
 use crate::changes::Changes;
 use crate::class::DeviceClass;
 use crate::keeper::Growing;
@@ -37,6 +38,8 @@ struct Inner {
     /// Copies of snapshots that run in this process.
     copies: Copies,
     kept_open: KeptOpen,
+    /// What readers of blocks have their pools hold.
+    holds: Holds,
 }
 
 impl Node {
@@ -63,6 +66,7 @@ impl Node {
                 changes: Changes::default(),
                 copies,
                 kept_open: KeptOpen::default(),
+                holds: Holds::default(),
             }),
         };
         repairs.repairs.extend(node.keep_published_open());
@@ -114,6 +118,10 @@ impl Node {
 
     pub(crate) fn kept_open(&self) -> &KeptOpen {
         &self.inner.kept_open
+    }
+
+    pub(crate) fn holds(&self) -> &Holds {
+        &self.inner.holds
     }
 
     pub(crate) fn changes(&self) -> &Changes {

@@ -120,6 +120,8 @@ pub struct Abilities {
     pub block: bool,
     /// Whether their reading and writing can be limited.
     pub limits: bool,
+    /// Whether it is told which blocks a snapshot holds, and which changed between two.
+    pub changed_blocks: bool,
 }
 
 impl Abilities {
@@ -131,6 +133,7 @@ impl Abilities {
             copies: self.copies || other.copies,
             block: self.block || other.block,
             limits: self.limits || other.limits,
+            changed_blocks: self.changed_blocks || other.changed_blocks,
         }
     }
 }

@@ -116,6 +116,17 @@ pub(crate) fn max_entries(given: i32) -> Result<Option<usize>, Status> {
     Ok((most > 0).then_some(most))
 }
 
+/// A place in a volume.
+pub(crate) fn offset(field: &str, given: i64) -> Result<Bytes, Status> {
+    u64::try_from(given).map(Bytes::new).map_err(|_| invalid(field, format!("{given} is negative")))
+}
+
+/// How many results a message may have.
+pub(crate) fn max_results(given: i32) -> Result<usize, Status> {
+    let most = usize::try_from(given).map_err(|_| invalid("max_results", format!("{given} is negative")))?;
+    Ok(if most > 0 { most } else { usize::MAX })
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;

@@ -18,6 +18,7 @@ use crate::durable::with_metadata;
 use crate::metadata::Vg;
 use crate::ops::Guard;
 use crate::run::{Flush, Reply, Request, ReturnCode, Runner, Scope};
+use crate::thin_meta::release_left;
 use crate::worker::conf::Activation;
 use crate::worker::table::{Access, TableChange, TableStep};
 use crate::worker::{Recover, StillClosed};
@@ -102,11 +103,11 @@ impl Recoverer {
     }
 }
 
-/// Has each pool drop the snapshot of its metadata that an earlier process holds no more.
+/// Has each pool drop the snapshot of its metadata that an earlier process left held; one that is being read stays.
 fn release_held(dm: &Dm, vg: &Vg, report: &mut Recovered) -> Result<(), Error> {
     for device in live_devices(dm, &vg.uuid)?.into_iter().filter(|device| device.holds_metadata) {
-        let (Some(uuid), Some(pool)) = (&device.info.uuid, vg.lv_by_uuid(device.serves.lv)) else { continue };
-        if dm.release_metadata(uuid)? {
+        let Some(pool) = vg.lv_by_uuid(device.serves.lv) else { continue };
+        if release_left(dm, &vg.uuid, &pool.uuid)? {
             report.steps.push(Step::ReleasedMetadata { pool: pool.name.clone() });
         }
     }

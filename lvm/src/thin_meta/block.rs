@@ -1,6 +1,6 @@
 //! Blocks of metadata, their checksums, and where they come from.
 
-use std::fs::{File, OpenOptions};
+use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Seek, SeekFrom};
 use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
@@ -82,6 +82,17 @@ impl Device {
             let tried = format!("open thin metadata {}", path.display());
             Error::new(kind, tried).with_answer(error.to_string()).with_source(error)
         })
+    }
+
+    /// Locks it against others who do the same, as long as this is open; false while one of them has it locked.
+    pub(super) fn lock(&self, tried: &str) -> Result<bool, Error> {
+        match self.file.try_lock() {
+            Ok(()) => Ok(true),
+            Err(TryLockError::WouldBlock) => Ok(false),
+            Err(TryLockError::Error(cause)) => Err(Error::new(Kind::Io, format!("{tried}: lock their node"))
+                .with_answer(cause.to_string())
+                .with_source(cause)),
+        }
     }
 
     fn try_open(path: &Path, number: Option<DeviceNumber>) -> io::Result<Self> {

@@ -118,6 +118,7 @@ pub(super) struct Walk<'s, S> {
     value_size: usize,
     root: Option<Child>,
     path: Vec<(Node, Child, usize)>,
+    read: usize,
 }
 
 impl<S> std::fmt::Debug for Walk<'_, S> {
@@ -129,7 +130,7 @@ impl<S> std::fmt::Debug for Walk<'_, S> {
 impl<'s, S: Source> Walk<'s, S> {
     /// A walk over the tree at block `root`, whose leaves hold values of `value_size` bytes.
     pub(super) fn new(source: &'s S, root: u64, value_size: usize) -> Self {
-        Self { source, value_size, root: Some(Child::root(root)), path: Vec::new() }
+        Self { source, value_size, root: Some(Child::root(root)), path: Vec::new(), read: 0 }
     }
 
     pub(super) fn front(&self) -> Front<'_> {
@@ -152,6 +153,7 @@ impl<'s, S: Source> Walk<'s, S> {
             return Err(Fault::Damaged { block: child.block, what: "it is deeper than any tree" });
         }
         let node = Node::read(self.source, &child, self.value_size)?;
+        self.read += 1;
         // What the parent points to is taken; an empty node (only a root can be) leaves nothing in front.
         match self.path.last_mut() {
             Some((_, _, index)) => *index += 1,
@@ -160,6 +162,33 @@ impl<'s, S: Source> Walk<'s, S> {
         self.path.push((node, child, 0));
         self.climb();
         Ok(())
+    }
+
+    /// How many blocks were read.
+    pub(super) fn read(&self) -> usize {
+        self.read
+    }
+
+    /// The least key that can still come; `None` at the end.
+    pub(super) fn position(&self) -> Option<u64> {
+        match self.front() {
+            Front::Subtree(child) => Some(child.low),
+            Front::Entry { key, .. } => Some(key),
+            Front::End => None,
+        }
+    }
+
+    /// Passes over what is in front if it lies wholly before `key`, and tells whether it did.
+    pub(super) fn pass_before(&mut self, key: u64) -> bool {
+        let before = match self.front() {
+            Front::Subtree(child) => child.high.is_some_and(|high| high <= key),
+            Front::Entry { key: own, .. } => own < key,
+            Front::End => false,
+        };
+        if before {
+            self.pass();
+        }
+        before
     }
 
     /// Passes over what is in front.

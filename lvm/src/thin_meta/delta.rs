@@ -42,16 +42,15 @@ pub struct Changes<'s, S> {
 
 /// Two walks in step, and the heights of their trees.
 #[derive(Debug)]
-struct Pair<'s, S> {
-    left: Walk<'s, S>,
-    right: Walk<'s, S>,
+pub(super) struct Pair<'s, S> {
+    pub(super) left: Walk<'s, S>,
+    pub(super) right: Walk<'s, S>,
     heights: (usize, usize),
 }
 
 impl<'s, S: Source> Changes<'s, S> {
     pub(super) fn new(left: Walk<'s, S>, right: Walk<'s, S>) -> Result<Self, Fault> {
-        let heights = (left.height()?, right.height()?);
-        Ok(Self { walks: Some(Pair { left, right, heights }), pending: None })
+        Ok(Self { walks: Some(Pair::new(left, right)?), pending: None })
     }
 
     fn advance(&mut self) -> Result<Option<Change>, Fault> {
@@ -96,37 +95,61 @@ enum Step {
     End,
 }
 
-impl<S: Source> Pair<'_, S> {
+/// What came of one step.
+pub(super) enum Taken {
+    /// The two are alike so far.
+    Nothing,
+    /// A chunk that differs.
+    Difference(u64, Difference),
+    End,
+}
+
+impl<'s, S: Source> Pair<'s, S> {
+    pub(super) fn new(left: Walk<'s, S>, right: Walk<'s, S>) -> Result<Self, Fault> {
+        let heights = (left.height()?, right.height()?);
+        Ok(Self { left, right, heights })
+    }
+
     /// The next chunk that differs.
     fn next_difference(&mut self) -> Result<Option<(u64, Difference)>, Fault> {
         loop {
-            match self.step() {
-                Step::DescendLeft => self.left.descend()?,
-                Step::DescendRight => self.right.descend()?,
-                Step::DescendBoth => {
-                    self.left.descend()?;
-                    self.right.descend()?;
-                }
-                Step::PassBoth | Step::Both(_, Ordering::Equal) => {
-                    self.left.pass();
-                    self.right.pass();
-                }
-                Step::Both(key, _) => {
-                    self.left.pass();
-                    self.right.pass();
-                    return Ok(Some((key, Difference::Differs)));
-                }
-                Step::Left(key) => {
-                    self.left.pass();
-                    return Ok(Some((key, Difference::LeftOnly)));
-                }
-                Step::Right(key) => {
-                    self.right.pass();
-                    return Ok(Some((key, Difference::RightOnly)));
-                }
-                Step::End => return Ok(None),
+            match self.take()? {
+                Taken::Nothing => {}
+                Taken::Difference(key, difference) => return Ok(Some((key, difference))),
+                Taken::End => return Ok(None),
             }
         }
+    }
+
+    /// Goes one step.
+    pub(super) fn take(&mut self) -> Result<Taken, Fault> {
+        match self.step() {
+            Step::DescendLeft => self.left.descend()?,
+            Step::DescendRight => self.right.descend()?,
+            Step::DescendBoth => {
+                self.left.descend()?;
+                self.right.descend()?;
+            }
+            Step::PassBoth | Step::Both(_, Ordering::Equal) => {
+                self.left.pass();
+                self.right.pass();
+            }
+            Step::Both(key, _) => {
+                self.left.pass();
+                self.right.pass();
+                return Ok(Taken::Difference(key, Difference::Differs));
+            }
+            Step::Left(key) => {
+                self.left.pass();
+                return Ok(Taken::Difference(key, Difference::LeftOnly));
+            }
+            Step::Right(key) => {
+                self.right.pass();
+                return Ok(Taken::Difference(key, Difference::RightOnly));
+            }
+            Step::End => return Ok(Taken::End),
+        }
+        Ok(Taken::Nothing)
     }
 
     fn step(&self) -> Step {

@@ -12,11 +12,12 @@ use crate::{Error, Kind, Uuid};
 /// A running pool whose metadata are held as they were at one moment, until this is dropped.
 ///
 /// The pool goes on meanwhile. It can hold one such state, so keep it short; what a process that died left held,
-/// [`Dm::release_metadata`] releases.
+/// [`Dm::release_metadata`] releases. That a process lives tells the lock (`flock`) that it has on the node of the metadata.
 #[derive(Debug)]
 pub struct LivePool<'a> {
-    metadata: ThinMetadata<Device>,
+    // Let go before the lock on the node of the metadata, which the latter have open.
     held: HeldMetadata<'a>,
+    metadata: ThinMetadata<Device>,
 }
 
 impl<'a> LivePool<'a> {
@@ -30,13 +31,11 @@ impl<'a> LivePool<'a> {
         let pool = DmUuid::of_lvm(vg, lv, Some("tpool"));
         let tried = format!("read the metadata of thin pool {pool}");
         running(dm, dm.info(&pool)?.number, &tried)?;
-        let table = dm.pool_table(vg, lv)?.ok_or_else(|| {
-            Error::new(Kind::NotFound, &*tried).with_answer("the pool has no thin-pool table")
-        })?;
-        let node = running(dm, table.metadata, &tried)?;
+        let device = open_metadata(dm, vg, lv, &tried)?
+            .ok_or_else(|| Error::new(Kind::Busy, &*tried).with_answer("another program reads them"))?;
         let held = dm.hold_metadata(&pool)?;
-        let metadata = ThinMetadata::read(Device::open_number(&node, Some(table.metadata))?, Root::Held)?;
-        Ok(Self { metadata, held })
+        let metadata = ThinMetadata::read(device, Root::Held)?;
+        Ok(Self { held, metadata })
     }
 
     /// The metadata as they were.
@@ -53,6 +52,28 @@ impl<'a> LivePool<'a> {
     pub fn release(self) -> Result<(), Error> {
         self.held.release()
     }
+}
+
+/// Has a pool forget the state that a process held which is no more; true if there was one. What a process that lives
+/// reads stays held.
+pub(crate) fn release_left(dm: &Dm, vg: &Uuid, lv: &Uuid) -> Result<bool, Error> {
+    let pool = DmUuid::of_lvm(vg, lv, Some("tpool"));
+    let tried = format!("release the held metadata of thin pool {pool}");
+    // Locked until the end of this.
+    match open_metadata(dm, vg, lv, &tried)? {
+        Some(_locked) => dm.release_metadata(&pool),
+        None => Ok(false),
+    }
+}
+
+/// The metadata volume of a pool, opened and locked; `None` while another one has it locked.
+fn open_metadata(dm: &Dm, vg: &Uuid, lv: &Uuid, tried: &str) -> Result<Option<Device>, Error> {
+    let table = dm
+        .pool_table(vg, lv)?
+        .ok_or_else(|| Error::new(Kind::NotFound, tried).with_answer("the pool has no thin-pool table"))?;
+    let node = running(dm, table.metadata, tried)?;
+    let device = Device::open_number(&node, Some(table.metadata))?;
+    Ok(device.lock(tried)?.then_some(device))
 }
 
 /// The node of a device-mapper device that is not suspended.

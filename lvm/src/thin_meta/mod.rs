@@ -27,6 +27,7 @@ mod delta;
 mod fault;
 mod live;
 mod mapping;
+mod part;
 mod superblock;
 #[cfg(test)]
 mod tests;
@@ -43,7 +44,9 @@ use superblock::Superblock;
 pub use block::{BLOCK, Block, Device, Image, Source};
 pub use delta::{Change, Changes, Difference};
 pub use live::LivePool;
+pub(crate) use live::release_left;
 pub use mapping::{Mapped, MappedRange, Thins};
+pub use part::Part;
 
 /// The id of a thin volume in its pool: 24 bits.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

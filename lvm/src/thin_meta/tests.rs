@@ -161,6 +161,20 @@ fn spread<S: Source>(metadata: &ThinMetadata<S>, id: u32) -> Result<Mappings, Er
     Ok(mappings)
 }
 
+/// Every chunk of a reading in parts.
+fn in_parts(from: u64, part: impl Fn(Chunks) -> Part) -> Vec<u64> {
+    let mut all = Vec::new();
+    let mut next = Some(Chunks(from));
+    while let Some(from) = next {
+        let part = part(from);
+        assert!(part.ranges.windows(2).all(|two| two[0].end < two[1].start));
+        all.extend(part.ranges.into_iter().flat_map(|range| range.start.get()..range.end.get()));
+        assert!(part.next.is_none_or(|next| next > from), "it goes on");
+        next = part.next;
+    }
+    all
+}
+
 fn mappings() -> impl Strategy<Value = Mappings> {
     prop::collection::btree_map(0..400_u64, (0..CHUNKS, 0..3_u32), 0..120)
 }
@@ -215,6 +229,30 @@ proptest! {
     }
 
     #[test]
+    fn parts_together_are_the_whole_wherever_they_begin(
+        base in mappings(),
+        edits in prop::collection::btree_map(0..400_u64, prop::option::of((0..CHUNKS, 0..3_u32)), 0..60),
+        from in 0..420_u64,
+        blocks in 0..6_usize,
+        span in 2..32_u64,
+    ) {
+        let mut edited = base.clone();
+        for (key, edit) in edits {
+            match edit {
+                Some(value) => { edited.insert(key, value); }
+                None => { edited.remove(&key); }
+            }
+        }
+        let thins = BTreeMap::from([(1, base.clone()), (2, edited.clone())]);
+        let metadata = ThinMetadata::read(Counted::new(Writer::image(&thins, span)), Root::Current).unwrap();
+        let mapped = in_parts(from, |from| metadata.mapped_part(thin(2), from, blocks).unwrap());
+        prop_assert_eq!(mapped, edited.range(from..).map(|(key, _)| *key).collect::<Vec<_>>());
+        let changed = in_parts(from, |from| metadata.changed_part(thin(1), thin(2), from, blocks).unwrap());
+        let expected = expected_changes(&base, &edited);
+        prop_assert_eq!(changed, expected.range(from..).map(|(key, _)| *key).collect::<Vec<_>>());
+    }
+
+    #[test]
     fn damage_behind_a_fitting_checksum_ends_in_bounded_reading(
         one in mappings(),
         damage in prop::collection::vec((any::<prop::sample::Index>(), 16..400_usize, any::<u8>()), 1..4),
@@ -231,8 +269,10 @@ proptest! {
         let _ = metadata.devices().collect::<Vec<_>>();
         let _ = spread(&metadata, 1);
         let _ = metadata.changes(thin(1), thin(2)).map(|changes| changes.collect::<Vec<_>>());
-        // Each walk reads a block at most once a level; five walks and their preludes.
-        prop_assert!(metadata.source.reads.get() <= 5 * 16 * (count + 16));
+        let _ = metadata.mapped_part(thin(1), Chunks(1), usize::MAX);
+        let _ = metadata.changed_part(thin(1), thin(2), Chunks(1), usize::MAX);
+        // Each walk reads a block at most once a level; eight walks and their preludes.
+        prop_assert!(metadata.source.reads.get() <= 8 * 16 * (count + 16));
     }
 
     #[test]
@@ -254,6 +294,19 @@ fn what_is_shared_is_not_read() {
     assert_eq!(changes, [change]);
     let reads = metadata.source.reads.get() - before;
     assert!(metadata.source.blocks() > 200 && reads < 40, "{reads} of {} blocks", metadata.source.blocks());
+}
+
+#[test]
+fn a_part_reads_no_more_than_it_may_and_what_lies_before_it_not_at_all() {
+    let all: Mappings = (0..20_000).map(|key| (key, (key, 0))).collect();
+    let thins = BTreeMap::from([(1, all)]);
+    let metadata = ThinMetadata::read(Counted::new(Writer::image(&thins, 128)), Root::Current).unwrap();
+    let before = metadata.source.reads.get();
+    let part = metadata.mapped_part(thin(1), Chunks(10_001), 8).unwrap();
+    let next = part.next.unwrap();
+    assert_eq!(part.ranges, [Chunks(10_001)..next]);
+    let reads = metadata.source.reads.get() - before;
+    assert!(reads < 16 && next.get() - 10_001 <= 8 * 252, "{reads}, {next:?}");
 }
 
 #[test]

@@ -10,6 +10,7 @@ use lvm::{LvName, Tag};
 use super::lv::{LvPool, lv_name};
 use super::lv_health::{self, NEARLY_FULL};
 use super::{Backend, Medium, NewVolume, Origin, Ready, rounded, tags};
+use crate::changed::BlockSource;
 use crate::class::DeviceClass;
 use crate::health::HealthIssue;
 use crate::keeper::Growing;
@@ -65,6 +66,17 @@ pub(crate) trait LvBackend: fmt::Debug + Send + Sync {
     fn snapshot(&self, id: &SnapshotId, source: &Volume, tried: &str) -> Result<(), Error>;
 
     fn delete_snapshot(&self, snapshot: &Snapshot, tried: &str) -> Result<(), Error>;
+
+    /// What a snapshot holds, or where it differs from the base; `None` where that cannot be told.
+    fn blocks(
+        &self,
+        base: Option<&Snapshot>,
+        target: &Snapshot,
+        tried: &str,
+    ) -> Result<Option<Box<dyn BlockSource>>, Error> {
+        let _ = (base, target, tried);
+        Ok(None)
+    }
 }
 
 impl<T: LvBackend> Backend for T {
@@ -193,6 +205,16 @@ impl<T: LvBackend> Backend for T {
 
     fn delete_snapshot(&self, snapshot: &Snapshot, tried: &str) -> Result<(), Error> {
         LvBackend::delete_snapshot(self, snapshot, tried)
+    }
+
+    fn blocks(
+        &self,
+        base: Option<&Snapshot>,
+        target: &Snapshot,
+        tried: &str,
+    ) -> Result<Box<dyn BlockSource>, Error> {
+        LvBackend::blocks(self, base, target, tried)?
+            .ok_or_else(|| self.cannot(tried, "tell which blocks a snapshot holds"))
     }
 }
 

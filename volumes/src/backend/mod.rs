@@ -10,6 +10,7 @@ pub(crate) mod tags;
 mod thick;
 mod thick_copy;
 mod thin;
+mod thin_blocks;
 
 use std::fmt;
 use std::fs::File;
@@ -23,6 +24,7 @@ use lvm::ops::SizeRange;
 pub(crate) use thick::Thick;
 pub(crate) use thin::Thin;
 
+use crate::changed::BlockSource;
 use crate::class::DeviceClass;
 use crate::health::HealthIssue;
 use crate::keeper::Growing;
@@ -206,6 +208,17 @@ pub(crate) trait Backend: fmt::Debug + Send + Sync {
     fn delete_snapshot(&self, snapshot: &Snapshot, tried: &str) -> Result<(), Error> {
         let _ = snapshot;
         Err(self.cannot(tried, "cut snapshots"))
+    }
+
+    /// What a snapshot holds, or where it differs from the base.
+    fn blocks(
+        &self,
+        base: Option<&Snapshot>,
+        target: &Snapshot,
+        tried: &str,
+    ) -> Result<Box<dyn BlockSource>, Error> {
+        let _ = (base, target);
+        Err(self.cannot(tried, "tell which blocks a snapshot holds"))
     }
 
     /// The thin pool that is to grow before it is full, where there is one.

@@ -13,7 +13,9 @@ use lvm::{LvName, Tag};
 use super::lv::{LvPool, lv_name, size_of};
 use super::lv_backend::{LvBackend, takes_text};
 use super::lv_health::NEARLY_FULL;
+use super::thin_blocks::ThinBlocks;
 use super::{NewVolume, Origin, tags};
+use crate::changed::BlockSource;
 use crate::class::{AutoExtend, Ratio, RefuseAt};
 use crate::health::{HealthIssue, Severity};
 use crate::keeper::Growing;
@@ -223,6 +225,15 @@ impl LvBackend for Thin {
         let new = NewThinSnapshot::new(from, name);
         let _ = self.pool.group.snapshot_thin(&tags.into_iter().fold(new, NewThinSnapshot::tag))?;
         Ok(())
+    }
+
+    fn blocks(
+        &self,
+        base: Option<&Snapshot>,
+        target: &Snapshot,
+        tried: &str,
+    ) -> Result<Option<Box<dyn BlockSource>>, Error> {
+        Ok(Some(Box::new(ThinBlocks::new(&self.pool, &self.name, base, target, tried)?)))
     }
 
     fn growing(&self) -> Option<Growing> {

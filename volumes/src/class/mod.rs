@@ -151,8 +151,12 @@ impl DeviceClass {
     #[must_use]
     pub fn abilities(&self) -> Abilities {
         match &self.spec.pool {
-            Pool::Thin(_) | Pool::Lvm(_) => {
-                Abilities { snapshots: true, copies: true, block: true, limits: true }
+            // Their blocks are told by the pool's own metadata.
+            Pool::Thin(_) => {
+                Abilities { snapshots: true, copies: true, block: true, limits: true, changed_blocks: true }
+            }
+            Pool::Lvm(_) => {
+                Abilities { snapshots: true, copies: true, block: true, limits: true, ..Abilities::default() }
             }
             // The kernel limits whole devices.
             Pool::Partition(_) => Abilities { block: true, ..Abilities::default() },
