@@ -23,7 +23,7 @@ use crate::vm::show;
 const DISKS: DiskSpec = DiskSpec { count: 6, bytes: 20 << 30, bus: Bus::Virtio };
 
 /// How long everything in the machine may take.
-const LIMIT: Duration = Duration::from_secs(900);
+const LIMIT: Duration = Duration::from_secs(1200);
 
 /// The program that measures, and the one that it needs beside it.
 const BENCH: &str = "gabion-bench";
@@ -38,12 +38,15 @@ pub struct Arguments {
     /// How long to measure each case, in seconds; changes get five times as much
     #[arg(long, default_value_t = 6)]
     seconds: u64,
-    /// Only this part: cache, changes, fill or reads
+    /// Only this part: cache, changes, driver, fill or reads
     #[arg(long)]
     only: Option<String>,
     /// Leave the machine out
     #[arg(long)]
     native_only: bool,
+    /// What the machine is
+    #[arg(long, value_enum, default_value_t, conflicts_with = "native_only")]
+    machine: MachineKind,
 }
 
 /// Measures natively, then in the machine. Only what keeps it from measuring is a failure.
@@ -55,10 +58,10 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     let release = built::build(&options)?;
     let release: BTreeMap<String, PathBuf> =
         release.into_iter().map(|program| (program.name, program.path)).collect();
-    let kernel = if arguments.native_only { None } else { Some(setup::ready(MachineKind::Qemu)?) };
+    let kernel = if arguments.native_only { None } else { Some(setup::ready(arguments.machine)?) };
     let guest = if arguments.native_only { BTreeMap::new() } else { built::guest_programs()? };
     // Nobody else's machine may run meanwhile, natively neither.
-    let lock = Lock::take(MachineKind::Qemu)?;
+    let lock = Lock::take(arguments.machine)?;
     let start = Instant::now();
     let mut figures = vec![natively(&lock, &release, arguments)?];
     if let Some(kernel) = kernel {
@@ -96,7 +99,9 @@ fn in_machine(machine: &mut Machine, arguments: &Arguments) -> Result<Value> {
         .cwd("/tmp/bench")
         .limit(LIMIT)
         .env("GABION_DISKS", nodes.join(" "))
-        .env("GABION_LVM_WORKER", format!("/run/rig/bin/{WORKER}"));
+        .env("GABION_LVM_WORKER", format!("/run/rig/bin/{WORKER}"))
+        .env("GABION_BIN", "/run/rig/bin/gabion")
+        .env("GABION_MACHINE", if machine.is_pluggable() { "qemu" } else { "uml" });
     let output = machine.run_watched(&command, &mut show)?;
     ensure!(output.status.success(), "the part in the machine ended with {}", output.status);
     read(&machine.out().join("bench.json"))
@@ -130,6 +135,7 @@ fn joined(figures: &[Value]) -> Value {
         "sums": all("sums"),
         "profile": all("profile"),
         "cache": all("cache"),
+        "memory": all("memory"),
     })
 }
 
@@ -140,9 +146,10 @@ mod tests {
     #[test]
     fn the_figures_of_all_places_are_in_one_document() {
         let native = json!({"places": [1], "results": [2, 3], "sums": [8], "profile": []});
-        let machine = json!({"places": [4], "results": [5], "profile": [6], "cache": [7]});
-        let expected =
-            json!({"places": [1, 4], "results": [2, 3, 5], "sums": [8], "profile": [6], "cache": [7]});
+        let machine = json!({"places": [4], "results": [5], "profile": [6], "cache": [7], "memory": [9]});
+        let expected = json!({
+            "places": [1, 4], "results": [2, 3, 5], "sums": [8], "profile": [6], "cache": [7], "memory": [9]
+        });
         assert_eq!(joined(&[native, json!({}), machine]), expected);
     }
 }

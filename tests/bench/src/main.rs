@@ -6,6 +6,7 @@
 //! ```text
 //!   main ── run ──┬─ reads ── fleet (1,000 volumes)      each case: ours and theirs by turns (rounds),
 //!                 ├─ cache (bcache with and without)
+//!                 ├─ driver (over its socket, and its memory)
 //!                 ├─ fill                                then counted apart (count), so that counting
 //!                 └─ changes ── profile                  slows no measurement
 //!                      │
@@ -15,6 +16,7 @@
 mod cache;
 mod changes;
 mod count;
+mod driver;
 mod fill;
 mod profile;
 mod reads;
@@ -76,6 +78,7 @@ enum Command {
 enum Part {
     Cache,
     Changes,
+    Driver,
     Fill,
     Reads,
 }
@@ -121,6 +124,9 @@ fn run(place: String, json: Option<PathBuf>, budget: Duration, only: Option<Part
     }
     if wanted(Part::Cache) && Path::new("/dev/mapper/control").exists() {
         cache::run(&mut report, budget)?;
+    }
+    if wanted(Part::Driver) {
+        driver::run(&mut report, budget)?;
     }
     if let Some(path) = json {
         report.write(&path)?;

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
+use rig::Footprint;
 use serde::Serialize;
 
 use crate::cache::Benefit;
@@ -92,6 +93,30 @@ pub(crate) struct Sum {
     pub(crate) median: f64,
 }
 
+/// What the agent takes of memory, in proportional set sizes.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Memory {
+    /// When.
+    name: String,
+    own_bytes: u64,
+    workers_bytes: u64,
+    workers: usize,
+    #[serde(skip)]
+    footprint: Footprint,
+}
+
+impl Memory {
+    pub(crate) fn new(name: &str, footprint: Footprint) -> Self {
+        Self {
+            name: name.to_owned(),
+            own_bytes: footprint.own.get(),
+            workers_bytes: footprint.children.get(),
+            workers: footprint.count,
+            footprint,
+        }
+    }
+}
+
 /// All that was measured in one place.
 #[derive(Debug, Serialize)]
 pub(crate) struct Report {
@@ -100,6 +125,7 @@ pub(crate) struct Report {
     sums: Vec<Sum>,
     profile: Vec<Split>,
     cache: Vec<Benefit>,
+    memory: Vec<Memory>,
 }
 
 impl Report {
@@ -110,6 +136,7 @@ impl Report {
             sums: Vec::new(),
             profile: Vec::new(),
             cache: Vec::new(),
+            memory: Vec::new(),
         }
     }
 
@@ -177,6 +204,12 @@ impl Report {
     pub(crate) fn benefit(&mut self, benefit: Benefit) {
         println!("{benefit}");
         self.cache.push(benefit);
+    }
+
+    /// Adds what the agent takes, and prints it.
+    pub(crate) fn memory(&mut self, memory: Memory) {
+        println!("{}: {}", memory.name, memory.footprint);
+        self.memory.push(memory);
     }
 
     /// Adds where the time of one step goes, and prints it.
