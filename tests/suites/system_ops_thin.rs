@@ -15,6 +15,7 @@ use rig::ask::{at_least, kind, lv};
 use rig::filesystem::format;
 use rig::fixture::{Fixture, fill, is_active};
 use rig::{Disk, Handle, Mounted, device_paths, skip_unless_dm, tool};
+use rustix::fs::inotify;
 
 /// THIN-03: a full pool refuses what is new, and takes it again after it has grown.
 #[test]
@@ -87,6 +88,37 @@ fn zeroing_a_thin_volume_of_eight_tebibytes_writes_only_what_it_has_and_spares_i
     let mut found = vec![0; 512 * 512];
     File::open(group.volume(&lv("cut"))?.device)?.read_exact_at(&mut found, Bytes::gib(3 << 10).get())?;
     ensure!(found == sectors(b"told to the snapshot"), "the snapshot lost what it had");
+    Ok(())
+}
+
+/// Whoever closes a device that he could write to has udevd open it at the moment at which it is to go.
+#[test]
+fn a_thin_volume_that_was_never_written_is_removed_without_being_opened_for_writing() -> Result<()> {
+    if skip_unless_dm() {
+        return Ok(());
+    }
+    let fixture = Fixture::new(1, Bytes::mib(400))?;
+    let group = &fixture.group;
+    let _ = group.create_pool(&NewPool::new(lv("pool"), PoolSize::Data(at_least(Bytes::mib(64)))))?;
+    for (name, content) in [("a", OnRemove::Discard), ("b", OnRemove::Zero)] {
+        for written in [false, true] {
+            let thin = NewThin::new(lv("pool"), lv(name), at_least(Bytes::mib(64)));
+            let made = group.create_thin(&thin)?.into_inner();
+            if written {
+                std::fs::write(&made.device, [1; 4096])?;
+            }
+            let watch = inotify::init(inotify::CreateFlags::NONBLOCK)?;
+            inotify::add_watch(&watch, made.device.canonicalize()?, inotify::WatchFlags::CLOSE_WRITE)?;
+            assert!(group.remove_volume(&lv(name), content)?.is_made());
+            let mut buffer = [std::mem::MaybeUninit::uninit(); 4096];
+            let mut reader = inotify::Reader::new(&watch, &mut buffer);
+            let mut opened = false;
+            while let Ok(event) = reader.next() {
+                opened |= event.events().contains(inotify::ReadFlags::CLOSE_WRITE);
+            }
+            assert_eq!(opened, written, "{content:?}");
+        }
+    }
     Ok(())
 }
 

@@ -3,6 +3,7 @@
 use super::seen::{Need, Seen};
 use super::{Change, Group, wipe};
 use crate::command::LvRemove;
+use crate::dm::{Dm, ThinStatus};
 use crate::metadata::Lv;
 use crate::{Error, Kind, LvName};
 
@@ -53,6 +54,9 @@ impl Group {
             return Ok(());
         }
         let _ = self.activate_one(seen, lv, tried)?;
+        if maps_nothing(seen, lv)? {
+            return Ok(());
+        }
         let device = super::Volume::of(seen.vg(), lv).device;
         match content {
             OnRemove::Keep => Ok(()),
@@ -63,6 +67,16 @@ impl Group {
             },
         }
     }
+}
+
+/// Whether an active volume is thin and has no sector in its pool: then it has no bytes that anything could become of.
+/// Opening it to discard its whole virtual size would also have udevd probe it at the moment at which it is removed.
+fn maps_nothing(seen: &Seen, lv: &Lv) -> Result<bool, Error> {
+    if lv.as_thin().is_none() {
+        return Ok(false);
+    }
+    let status = Dm::open()?.thin_status(&seen.vg().uuid, &lv.uuid)?;
+    Ok(matches!(status, Some(ThinStatus::Mapped { mapped, .. }) if mapped.get() == 0))
 }
 
 impl Seen {
