@@ -28,7 +28,8 @@ mod seconds_300 {
         if skip_unless_dm() || skip_unless_installed(&["thin_delta"]) {
             return Ok(());
         }
-        Histories::new()?.run(15)
+        // Each takes several commands of LVM; `soak_changed_blocks` has 200.
+        Histories::new()?.run(5)
     }
 
     #[test]
