@@ -8,7 +8,7 @@ use lvm::dm::{Activity, Dm};
 use lvm::metadata::{Lv, Pv, Vg};
 
 use super::lv::LvPool;
-use super::tags;
+use super::{lv_raid, tags};
 use crate::health::{HealthIssue, Severity};
 use crate::{Error, Volume};
 
@@ -24,8 +24,9 @@ pub(super) fn of_volume(pool: &LvPool, volume: &Volume) -> Result<Vec<HealthIssu
     let vg = look.vg();
     let tag = format!("{}{}", tags::VOLUME, volume.id);
     let Some(lv) = vg.lvs_by_tag(&tag).find(|lv| vg.is_visible(lv)) else { return Ok(Vec::new()) };
-    let below = vg.pvs_below(lv);
+    let below = lv_raid::pvs_below_without_raid(vg, lv);
     let mut issues = missing(vg, Severity::Inaccessible, |pv| below.contains(&pv.uuid));
+    issues.extend(lv_raid::issues(vg, &lv_raid::raids_below(vg, lv))?);
     if stays_suspended(vg, lv)? {
         let message =
             format!("its device {}/{} is suspended: whoever reads or writes it waits", vg.name, lv.name);
@@ -37,7 +38,11 @@ pub(super) fn of_volume(pool: &LvPool, volume: &Volume) -> Result<Vec<HealthIssu
 /// What is wrong with its group.
 pub(super) fn of_group(pool: &LvPool) -> Result<Vec<HealthIssue>, Error> {
     let look = pool.look()?;
-    Ok(missing(look.vg(), Severity::Degraded, |_| true))
+    let vg = look.vg();
+    let mut issues = missing(vg, Severity::Degraded, |_| true);
+    let raids: Vec<&Lv> = vg.lvs.iter().filter(|lv| lv.as_raid().is_some()).collect();
+    issues.extend(lv_raid::issues(vg, &raids)?);
+    Ok(issues)
 }
 
 fn missing(vg: &Vg, severity: Severity, counts: impl Fn(&Pv) -> bool) -> Vec<HealthIssue> {

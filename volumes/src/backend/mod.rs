@@ -5,6 +5,7 @@ pub(crate) mod duplicate;
 pub(crate) mod lv;
 mod lv_backend;
 mod lv_health;
+mod lv_raid;
 pub(crate) mod partition;
 pub(crate) mod tags;
 mod thick;
