@@ -8,6 +8,7 @@ use rustix::io::Errno;
 
 use super::check::ext4_thoroughly;
 use super::claim::Claim;
+use super::clone::refuse_half_changed;
 use super::scratch::Scratch;
 use super::tool::Tool;
 use super::{FsType, Usage};
@@ -71,6 +72,7 @@ pub fn grow_unmounted(device: &Path, fs: FsType, patience: Duration) -> Result<(
         ext4_thoroughly(&held, patience, &tried())?;
         return Tool::new(fs, "resize2fs", patience).device(&held).succeed(&tried()).map(drop);
     }
+    refuse_half_changed(&held, fs, &tried())?;
     let scratch = Scratch::mount(&held, fs, &tried)?;
     grow_at(scratch.root(), fs, held.number(), &tried).map(drop)
 }
