@@ -1,14 +1,13 @@
-//! Volumes on RAID legs: a whole life, a lost disk, and classes that have too few disks. `fault_volumes_reboot` has more lives.
+//! Volumes on RAID legs: a lost disk, and classes that have too few disks. `fault_volumes_reboot` has their whole lives.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use devices::Bytes;
-use devices::filesystem::FsType;
 use lvm::LvName;
 use rig::faulty::Faulty;
-use rig::life::{Copies, FILE, Life, class, id, new};
+use rig::life::{FILE, class, id, new};
 use rig::node::{NodeLab, check, write};
 use rig::{Disk, eventually, skip_unless_dm, skip_unless_installed};
 use volumes::{Mode, Node, Severity, VolumeId};
@@ -16,24 +15,9 @@ use volumes::{Mode, Node, Severity, VolumeId};
 const MIRRORED: &str = "{lvm: {layout: {raid: {level: 1}}}}";
 const THIN_MIRRORED: &str = "{thin: {layout: {raid: {level: 1}}}}";
 
-fn life(name: &'static str, pool: &str, disks: usize) -> Result<()> {
-    if skip_unless_dm() || skip_unless_installed(&["mkfs.ext4"]) {
-        return Ok(());
-    }
-    let life = Life { class: name, fs: FsType::Ext4, copies: Copies::Yes };
-    let paths: Vec<String> = (0..disks).map(|disk| format!("DISK{disk}")).collect();
-    let spec = format!("devices: {{paths: [{}]}}, pool: {pool}", paths.join(", "));
-    life.whole(&mut NodeLab::new(disks, Bytes::mib(512), &life.class(&spec))?)
-}
-
 /// Each is many commands of LVM, and mkfs besides, on an emulated machine that may have others beside it.
 mod seconds_300 {
     use super::*;
-
-    #[test]
-    fn thick_volumes_live_whole_lives_on_two_copies() -> Result<()> {
-        life("raid1", MIRRORED, 2)
-    }
 
     /// Every leg of one disk dies under thick and thin volumes that are written to, and comes back.
     #[test]
