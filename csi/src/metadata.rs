@@ -46,7 +46,7 @@ impl<C: Control> MetadataService<C> {
 
     async fn allocated(&self, asked: GetMetadataAllocatedRequest) -> Result<Ranges<Allocated>, Status> {
         self.offered()?;
-        let snapshot = known("snapshot_id", &asked.snapshot_id)?;
+        let snapshot = id::<SnapshotId>("snapshot_id", &asked.snapshot_id)?;
         let (from, most) =
             (offset("starting_offset", asked.starting_offset)?, max_results(asked.max_results)?);
         let snapshot = snapshot.ok_or_else(|| missing("snapshot_id"))?;
@@ -56,8 +56,8 @@ impl<C: Control> MetadataService<C> {
 
     async fn delta(&self, asked: GetMetadataDeltaRequest) -> Result<Ranges<Delta>, Status> {
         self.offered()?;
-        let base = known("base_snapshot_id", &asked.base_snapshot_id)?;
-        let target = known("target_snapshot_id", &asked.target_snapshot_id)?;
+        let base = id::<SnapshotId>("base_snapshot_id", &asked.base_snapshot_id)?;
+        let target = id::<SnapshotId>("target_snapshot_id", &asked.target_snapshot_id)?;
         let (from, most) =
             (offset("starting_offset", asked.starting_offset)?, max_results(asked.max_results)?);
         let base = base.ok_or_else(|| missing("base_snapshot_id"))?;
@@ -65,10 +65,6 @@ impl<C: Control> MetadataService<C> {
         let blocks = self.control.delta(base, target, from).await.map_err(|error| of(&error))?;
         Ok(Ranges::new(blocks, most, &self.ending))
     }
-}
-
-fn known(field: &str, given: &str) -> Result<Option<SnapshotId>, Status> {
-    id(field, given)
 }
 
 fn missing(field: &str) -> Status {

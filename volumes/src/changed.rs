@@ -27,6 +27,7 @@ use devices::Bytes;
 pub(crate) use holds::Holds;
 
 use crate::asked::ready_to_use;
+use crate::backend::Backend;
 use crate::pools::Pools;
 use crate::{Error, Kind, Node, Snapshot, SnapshotId};
 
@@ -129,8 +130,7 @@ impl Node {
     pub fn allocated(&self, snapshot: &SnapshotId, from: Bytes) -> Result<Blocks, Error> {
         let tried = format!("tell what snapshot {snapshot} holds");
         let pools = self.pools();
-        let (backend, target) = pools.find_snapshot(snapshot, &tried)?;
-        ready_to_use(&target, &tried)?;
+        let (backend, target) = ready(&pools, snapshot, &tried)?;
         within(from, &target, &tried)?;
         let source = backend.blocks(None, &target, &tried)?;
         Ok(Blocks::new(source, self.holds(), target.size, from))
@@ -145,9 +145,8 @@ impl Node {
     pub fn delta(&self, base: &SnapshotId, target: &SnapshotId, from: Bytes) -> Result<Blocks, Error> {
         let tried = format!("tell what changed between snapshots {base} and {target}");
         let pools = self.pools();
-        let base = ready(&pools, base, &tried)?;
-        let (backend, target) = pools.find_snapshot(target, &tried)?;
-        ready_to_use(&target, &tried)?;
+        let (_, base) = ready(&pools, base, &tried)?;
+        let (backend, target) = ready(&pools, target, &tried)?;
         if base.source != target.source {
             return Err(Error::new(Kind::InvalidArgument, tried)
                 .with_answer(format!("they are of two volumes, {} and {}", base.source, target.source)));
@@ -158,10 +157,10 @@ impl Node {
     }
 }
 
-fn ready(pools: &Pools, id: &SnapshotId, tried: &str) -> Result<Snapshot, Error> {
-    let (_, snapshot) = pools.find_snapshot(id, tried)?;
-    ready_to_use(&snapshot, tried)?;
-    Ok(snapshot)
+fn ready<'a>(pools: &'a Pools, id: &SnapshotId, tried: &str) -> Result<(&'a dyn Backend, Snapshot), Error> {
+    let found = pools.find_snapshot(id, tried)?;
+    ready_to_use(&found.1, tried)?;
+    Ok(found)
 }
 
 fn within(from: Bytes, snapshot: &Snapshot, tried: &str) -> Result<(), Error> {

@@ -37,8 +37,8 @@ use serde::Deserialize;
 pub use change::FieldChange;
 pub(crate) use change::check_changes;
 pub(crate) use check::check_together;
-pub(crate) use quantity::parse_quantity;
 pub use quantity::{Reserve, Size};
+pub(crate) use quantity::{Written, parse_quantity};
 pub use selection::NodeLabels;
 pub use spec::{
     AutoExtend, AutoSize, ClassSpec, DeviceMatch, Devices, DirectoryPool, DiscoveryMode, Integrity, Layout,

@@ -40,6 +40,14 @@ impl Reserve {
     }
 }
 
+/// A number or a text, as it is written.
+#[derive(Deserialize)]
+#[serde(untagged)]
+pub(crate) enum Written {
+    Number(u64),
+    Text(String),
+}
+
 /// Reads a quantity (`k8s.io/apimachinery/pkg/api/resource`): a decimal number, then a binary suffix, a decimal suffix,
 /// or an exponent.
 ///

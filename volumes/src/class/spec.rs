@@ -9,7 +9,7 @@ use devices::selector::Pattern;
 use lvm::VgName;
 use serde::{Deserialize, Deserializer, de};
 
-use super::quantity::{Reserve, Size};
+use super::quantity::{Reserve, Size, Written};
 use crate::{ClassName, Limits};
 
 /// What a class says: which disks form its pool, and what volumes in it are like.
@@ -555,12 +555,6 @@ impl<'de> Deserialize<'de> for ClassName {
 
 impl<'de> Deserialize<'de> for AutoSize {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        #[derive(Deserialize)]
-        #[serde(untagged)]
-        enum Written {
-            Number(u64),
-            Text(String),
-        }
         match Written::deserialize(deserializer)? {
             Written::Number(bytes) => Ok(Self::Fixed(Size(devices::Bytes::new(bytes)))),
             Written::Text(text) if text == "Auto" => Ok(Self::Auto),

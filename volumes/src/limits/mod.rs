@@ -14,7 +14,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Deserializer, de};
 
 use crate::Error;
-use crate::class::parse_quantity;
+use crate::class::{Written, parse_quantity};
 
 /// One limit: so much in a second, or expressly none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -198,12 +198,6 @@ impl FromStr for Limited {
 
 impl<'de> Deserialize<'de> for Limits {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        #[derive(Deserialize)]
-        #[serde(untagged)]
-        enum Written {
-            Number(u64),
-            Text(String),
-        }
         let written = BTreeMap::<String, Written>::deserialize(deserializer)?;
         written.into_iter().try_fold(Self::default(), |limits, (key, value)| {
             let text = match value {
